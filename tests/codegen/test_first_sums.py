@@ -128,3 +128,29 @@ def test_zeros_that_are_needed(use):
         return y * 2.0
 
     assert zeros_left(f, X) == 1
+
+
+@pytest.mark.parametrize("use", ["view", "argument"])
+def test_zeros_that_are_written_over(use):
+    """A view from before the zeros sees them; those of an argument stay if the program raises."""
+
+    def f(x, out):
+        y = out if use == "argument" else x * 1.0
+        added = y[:-1] if use == "view" else x[1:]
+        y[...] = 0.0
+        if x[0] > 5:
+            raise ValueError
+        y[1:] += added
+        return y * x
+
+    for x in (X, X[::-1].copy()):
+        compiled, plain = np.ones(X.size), np.ones(X.size)
+        assert bits(fwdad.jit(f)(x, compiled)) == bits(f(x, plain))
+        assert bits(compiled) == bits(plain)
+        J = fwdad.jacobian(lambda x: f(x, np.ones(x.size)), x, mode="forward")
+        found = fwdad.jit(fwdad.jacfwd(lambda x: f(x, np.ones(x.size))))(x)
+        np.testing.assert_allclose(found, J, rtol=1e-14)
+    compiled = np.ones(X.size)
+    with pytest.raises(ValueError):  # noqa: PT011
+        fwdad.jit(f)(X + 6.0, compiled)
+    assert bits(compiled) == bits(np.zeros(X.size) if use == "argument" else np.ones(X.size))

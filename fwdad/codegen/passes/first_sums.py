@@ -27,13 +27,12 @@ def with_first_sums_stored(program: Program) -> Program:
     updates = any(isinstance(op, Update) and op.function is operator.add for op in program.walk())
     if not updates:
         return program
-    roots = memory_of(program)
-    block = _of_block(program.block, roots)
+    block = _of_block(program.block, memory_of(program), set(program.block.params))
     return program if block is program.block else dataclasses.replace(program, block=block)
 
 
-def _of_block(block: Block, roots: Roots) -> Block:
-    ops = [with_blocks(op, lambda inner: _of_block(inner, roots)) for op in block.ops]
+def _of_block(block: Block, roots: Roots, params: set[Value]) -> Block:
+    ops = [with_blocks(op, lambda inner: _of_block(inner, roots, params)) for op in block.ops]
     filled = {k: v for k, op in enumerate(ops) if (v := _filled_with_zeros(op)) is not None}
     meeting = _meeting(ops, set(filled.values())) if filled else {}
     instead: dict[Op, list[Op]] = {}
@@ -42,7 +41,7 @@ def _of_block(block: Block, roots: Roots) -> Block:
         first = ops[j]
         if not isinstance(first, Update) or first.array is not v or not _adds(first):
             continue
-        if isinstance(ops[k], Store) and _is_accessed(v, ops[k + 1 : j], roots):
+        if isinstance(ops[k], Store) and not _may_be_later(v, ops[k + 1 : j + 1], roots, params):
             continue
         instead[ops[k]] = _without_zeros(ops[k])
         instead[first] = [*_rest(first), *_stored(first)]
@@ -72,11 +71,19 @@ def _filled_with_zeros(op: Op) -> Value | None:
     return v if v is not None and v.type.dtype.kind == "f" and v.type.ndim else None
 
 
-def _is_accessed(v: Value, ops: list[Op], roots: Roots) -> bool:
-    """Whether some operations access the memory of an array, by another name."""
+def _may_be_later(v: Value, ops: list[Op], roots: Roots, params: set[Value]) -> bool:
+    """Whether an array may be filled later, by the last of some operations, which adds to it.
+
+    No view of it may be read or written until then, nor may its memory be an argument's: if one of
+    the operations raises, the caller sees what was filled.
+    """
     own = memory(v, roots)
-    far = len(ops) > _FAR
-    return far or any((reads(op, roots) | writes(op, roots)) & own for op in ops)
+    *between, last = ops
+    if own & params or len(between) > _FAR:
+        return False
+    assert isinstance(last, Update)
+    seen = any((reads(op, roots) | writes(op, roots)) & own for op in between)
+    return not seen and not memory(last.value, roots) & own
 
 
 def _adds(op: Update) -> bool:

@@ -1,9 +1,9 @@
 """New arrays that are stored whole into others: they are computed in the memory of these.
 
 An argument that a program fills, such as a gradient with ``out``, is C-contiguous, and holds
-anything until the end, so that a program that raises leaves it half-written. An array of the
-program's own is seen by nobody before it returns: its rows are computed in place, too. A row of a
-few numbers, ``y[k] = np.array([a, b])``, is stored number by number.
+anything until the end, so that a program that raises leaves it half-written. Of a new array the
+caller sees nothing then, so its rows are computed in place, too. A row of a few numbers,
+``y[k] = np.array([a, b])``, is stored number by number.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ def _counts_upwards(span: Sequence[Operand]) -> bool:
 def _start(block: Block, store: Store, shape: tuple[Dimension, ...], roots: Roots) -> int | None:
     """Where an array is made that a store copies into memory of this shape.
 
-    None unless it can be that memory: which nobody meets while the array is written, nor the array
-    later.
+    None unless it can be that memory: that is not accessed while the array is written, nor is the
+    array afterwards.
     """
     target, array, ops = store.array, store.value, block.ops
     if not (isinstance(array, Value) and is_array(array)) or array.type.shape != shape:
