@@ -33,13 +33,13 @@ import numpy as np
 from fwdad.eager.build import generator_state
 from fwdad.errors import FwdadError, is_library_file, with_article
 from fwdad.ir.abstract_eval.purity import FACTORS
+from fwdad.ir.builder.array_contents import BYTES_AT_MOST
 from fwdad.ir.types import is_static_array, number_type
 from fwdad.rules.core.registry import find_rule
 from fwdad.tangents.objects import attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
 
-_BYTES_AT_MOST = 1 << 20  # of arrays and items that are compared at each call
 _ITEM = 64  # what an item counts for
 _REACHED_AT_MOST = 20_000  # objects that are searched for arrays
 
@@ -274,7 +274,7 @@ class _Reading:
 
     def count(self, n: int, x: Any) -> None:
         self.bytes += n
-        if self.bytes > _BYTES_AT_MOST:
+        if self.bytes > BYTES_AT_MOST:
             raise OpaqueError(x, "holds more data than can be compared at each call")
 
     def _array(self, x: np.ndarray) -> Hashable:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 _SHORT = 32  # elements of an array that specifies a shape or axes
-_BYTES_AT_MOST = 1 << 20  # of an array that is compared at each call
+BYTES_AT_MOST = 1 << 20
+"""Of arrays that are compared at each call."""
 
 
 class Contents:
@@ -35,7 +36,7 @@ class Contents:
 def holds_ints(x: Any) -> bool:
     """Whether something is an array of ints, or truth values, that can be compared at each call."""
     ints = isinstance(x, np.ndarray) and x.dtype.kind in "iub"
-    return ints and x.nbytes <= _BYTES_AT_MOST
+    return ints and x.nbytes <= BYTES_AT_MOST
 
 
 def may_be_option(x: Any) -> bool:
