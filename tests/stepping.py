@@ -3,6 +3,7 @@
 import _weakrefset
 import dis
 import functools
+import gc
 import sys
 import weakref
 
@@ -55,7 +56,8 @@ class Stepping:
         yield self._run(call)
 
     def _run(self, call):
-        old = sys.gettrace()
+        old, callbacks = sys.gettrace(), gc.callbacks[:]
+        gc.callbacks.clear()  # hypothesis has one: Python drops what it raises
         sys.settrace(self)
         try:
             call()
@@ -63,6 +65,7 @@ class Stepping:
             return True
         finally:
             sys.settrace(old)
+            gc.callbacks[:] = callbacks
         return False
 
 
