@@ -175,7 +175,7 @@ def hessian(
 
         of = _gradient(f, argnums)
         plain = grad(f.__wrapped__, argnums) if type(f) is Jitted else of
-        asked = Asked(_sparse_matrix, f, options, alone=True, of=of, plain=plain)
+        asked = Asked(_sparse_matrix, f, options, progress, alone=True, of=of, plain=plain)
         return sparse_jacobian(asked, x, argnums, args, kwargs)
 
     def by_columns() -> Any:

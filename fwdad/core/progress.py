@@ -11,8 +11,9 @@ _SILENT = 1.0  # seconds
 class Progress:
     """A bar, which begins when it is known of how many columns or rows; one that shows nothing."""
 
-    def __init__(self, *, shown: bool, of: str) -> None:
+    def __init__(self, *, shown: bool, of: str, unit: str = "columns") -> None:
         self._of = of
+        self._unit = unit
         self._bar: Any = None
         self._make: Any = None
         if not shown:
@@ -26,8 +27,9 @@ class Progress:
             ) from error
         self._make = tqdm
 
-    def begin(self, total: int, unit: str) -> None:
-        """Begin to count, instead of what was counted before."""
+    def begin(self, total: int, unit: str = "") -> None:
+        """Begin to count, instead of what was counted before; what, if it is another unit."""
+        unit = unit or self._unit
         self.close()
         if self._make is not None:
             self._bar = self._make(total=total, desc=self._of, unit=f" {unit}", delay=_SILENT)

@@ -181,7 +181,7 @@ def value_and_jacobian(
         return _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
-        return _by_colours(_sparse, f, x, argnums, args, kwargs, options)
+        return _by_colours(_sparse, f, x, argnums, args, kwargs, options, progress)
     return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options, out, progress)
 
 
@@ -256,13 +256,21 @@ def _by_blocks(
 
 
 def _by_colours(
-    evaluate: Any, f: Function, x: Any, argnums: Argnums, args: Any, kwargs: Any, options: Any
+    evaluate: Any,
+    f: Function,
+    x: Any,
+    argnums: Argnums,
+    args: Any,
+    kwargs: Any,
+    options: Any,
+    progress: bool = False,
 ) -> Any:
     """What ``evaluate`` returns, where no shortcut does."""
     from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)
 
     alone = evaluate is _sparse_alone
-    return sparse_jacobian(Asked(evaluate, f, options, alone=alone), x, argnums, args, kwargs)
+    asked = Asked(evaluate, f, options, progress, alone=alone)
+    return sparse_jacobian(asked, x, argnums, args, kwargs)
 
 
 @overload
@@ -388,8 +396,8 @@ def jacobian(
         matrix of a vector by a vector), which shares no memory with an argument. With it, the
         memory is that of one chunk. J is one array: give ``stack=True`` for a composite.
     progress : bool, default False
-        Show a bar of tqdm (``pip install 'fwdad[progress]'``), chunk after chunk, if a dense J
-        takes more than a second.
+        Show a bar of tqdm (``pip install 'fwdad[progress]'``), chunk after chunk, if J takes more
+        than a second. A sparse J by a tape, as under :func:`jit`, is one call, and shows none.
     executor : executor of concurrent.futures or loky, or distributed.Client, optional
         Who computes the blocks, of ``chunk`` columns or rows each: threads, processes, or a
         cluster. f travels with its source.
@@ -465,7 +473,7 @@ def jacobian(
         return _without_value(found, options)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
-        return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options)
+        return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options, progress)
     return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out, progress)
 
 

@@ -77,7 +77,7 @@ class Collector:
         self.count = count
         self.progress = progress
         if progress is not None:
-            progress.begin(count, "columns")
+            progress.begin(count)
         self.sink = sink
         self.latest = latest or sink is not None
         self.values: list[Any] | None = None

@@ -82,6 +82,7 @@ def jvp(
     outputs: Outputs = "returned",
     holomorphic: bool = False,
     out: Any = None,
+    progress: bool = False,
 ) -> Any:
     """Push tangents forward through a function: ``y, y_dot = f(x), J(x) v``.
 
@@ -117,6 +118,9 @@ def jvp(
     out : array or composite, optional
         Where y_dot is written, chunk after chunk: C-contiguous arrays of its structure, shapes and
         dtypes, none of which shares memory with an argument. It is returned as y_dot.
+    progress : bool, default False
+        Show a bar of tqdm (``pip install 'fwdad[progress]'``), chunk after chunk of directions, if
+        it takes more than a second.
 
     Returns
     -------
@@ -158,18 +162,19 @@ def jvp(
     """
     options = {"chunk": chunk, "has_aux": has_aux, "outputs": outputs, "holomorphic": holomorphic}
     is_array = type(v) is np.ndarray and type(x) is np.ndarray and type(args) is tuple
-    if out is not None:
-        return _pushed(f, x, v, argnums, args, kwargs, options, out)
+    if out is not None or progress:
+        with Progress(shown=progress, of="jvp", unit="directions") as bar:
+            return push_directions(f, x, v, argnums, args, kwargs, options, out, bar)
     if is_array and by_tape(f) is None:
         first = type(argnums) is int and argnums == 0
         usual = first and chunk is None and not has_aux and outputs == "returned"
         pushed = push_array(f, x, v, args, kwargs) if usual else None
         if pushed is not None:
             return pushed
-    return _pushed(f, x, v, argnums, args, kwargs, options)
+    return push_directions(f, x, v, argnums, args, kwargs, options)
 
 
-def _pushed(
+def push_directions(
     f: Function,
     x: Any,
     v: Any,
@@ -178,6 +183,7 @@ def _pushed(
     kwargs: Any,
     options: Any,
     out: Any = None,
+    progress: Progress | None = None,
 ) -> Any:
     """What :func:`jvp` returns, where no shortcut does."""
     if are_several(f, x, v, args, kwargs, argnums):
@@ -197,7 +203,7 @@ def _pushed(
         chosen: Any = {"has_aux": has_aux, "outputs": outputs}
         if out is not None:
             chosen["sink"] = TangentsOut(out, arguments, v, seeds.count, single=seeds.single)
-        outcome = run_forward(f, arguments, seeds, width, **chosen)
+        outcome = run_forward(f, arguments, seeds, width, progress=progress, **chosen)
         y_dot = outcome.pushed(single=seeds.single) if out is None else out
         return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
 

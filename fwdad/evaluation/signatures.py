@@ -87,6 +87,7 @@ class JvpOptions(HolomorphicArguments, total=False):
     """The options of ``jvp``."""
 
     out: Any
+    progress: bool
     argnums: Argnums
     outputs: Outputs
     has_aux: bool

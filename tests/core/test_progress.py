@@ -25,6 +25,11 @@ def loss(x):
     return np.sum(x**3)
 
 
+def loss_of_all(x):
+    time.sleep(0.15)
+    return np.sum(x) ** 3
+
+
 def blocks(f, mode, **options):
     return list(fwdad.jacobian_blocks(f, X, mode=mode, chunk=1, **options))
 
@@ -42,6 +47,8 @@ FORWARD = {"mode": "forward", "chunk": 1}
         lambda: fwdad.jacfwd(slow, chunk=1, progress=True)(X),
         lambda: fwdad.hessian(loss, X, chunk=1, progress=True),
         lambda: blocks(slow, "forward", progress=True),
+        lambda: fwdad.jacobian(slow, X, sparse=True, chunk=1, progress=True),
+        lambda: fwdad.hessian(loss_of_all, X, sparse=True, chunk=1, progress=True),
     ],
 )
 def test_a_bar(take, capsys):
@@ -57,11 +64,21 @@ def test_rows(capsys, monkeypatch):
     fwdad.jacrev(field, chunk=2, progress=True)(X)
     fwdad.jacobian(field, X, mode="reverse", chunk=2, out=np.empty((9, 9)), progress=True)
     blocks(field, "reverse", progress=True)
+    fwdad.jacrev(lambda x: field(np.cumsum(x)), sparse=True, progress=True)(X)
     shown = capsys.readouterr().err
-    assert shown.count("9/9") >= 3
+    assert shown.count("9/9") >= 4
     assert "rows" in shown
     next(fwdad.jacobian_blocks(field, X, chunk=2, progress=True))
     assert "2/9" in capsys.readouterr().err
+
+
+def test_directions(capsys):
+    x = np.ones(3)
+    fwdad.jvp(lambda x: slow(x) * x[0], x, np.ones((8, 3)), chunk=1, progress=True)
+    shown = capsys.readouterr().err
+    assert "jvp" in shown
+    assert "8/8" in shown
+    assert "directions" in shown
 
 
 def test_silence(capsys):
@@ -73,6 +90,8 @@ def test_silence(capsys):
         fwdad.jacobian(f, X, chunk=1, progress=True)
         fwdad.jacobian(f, X, progress=True)
         fwdad.jacrev(f, progress=True)(X)
+        fwdad.jacobian(f, X, sparse=True, progress=True)
+        fwdad.jvp(f, X, np.ones((2, 9)), progress=True)
         blocks(f, "forward", progress=True)
     fwdad.hessian(lambda x: np.sum(x**3), X, progress=True)
     fwdad.jit(lambda x: fwdad.jacobian(field, x, chunk=2, progress=True))(X)
@@ -91,6 +110,9 @@ def test_without_tqdm(monkeypatch):
         lambda: fwdad.jacobian(never, X, progress=True),
         lambda: fwdad.jacobian_blocks(never, X, progress=True),
         lambda: fwdad.hessian(never, X, progress=True),
+        lambda: fwdad.jacobian(never, X, sparse=True, progress=True),
+        lambda: fwdad.hessian(never, X, sparse=True, progress=True),
+        lambda: fwdad.jvp(never, X, X, progress=True),
     ):
         with pytest.raises(ImportError, match=r"fwdad\[progress\]"):
             take()

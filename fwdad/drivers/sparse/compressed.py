@@ -14,10 +14,11 @@ import numpy as np
 
 from fwdad.colouring.kernels import Kernel
 from fwdad.colouring.recovery import subtract
+from fwdad.core.progress import Progress
 from fwdad.drivers.pullback import vjp
 from fwdad.drivers.sparse.plans import Plan
 from fwdad.errors import PatternError, UnsupportedTypeError, type_in_words
-from fwdad.evaluation.evaluators import jvp
+from fwdad.evaluation.evaluators import jvp, push_directions
 from fwdad.evaluation.signatures import Argnums, Function
 from fwdad.evaluation.transformed import at_once
 from fwdad.frontend.calls.tables import CALLED, builtin
@@ -42,19 +43,25 @@ def _value_and_entries(
     call: Call, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
     plan: Plan = options["plan"]
+    bar: Progress | None = options.get("progress")  # only at once
     x, (m, n) = _differentiated(args, argnums), plan.shape
-    given = {name: options[name] for name in ("has_aux", "outputs", "chunk")}
-    given |= {"argnums": argnums, "args": args[1:], "kwargs": kwargs}
+    how = {name: options[name] for name in ("has_aux", "outputs", "chunk")}
+    given = {"argnums": argnums, "args": args[1:], "kwargs": kwargs}
     call(_check_size, (call(_size, (x,), {}), n, WRONG_COLUMNS), {})
     found: Any = ()
     products = []
     if plan.by_columns:
         v = call(_like, (plan.column_seeds(_dtype(x)), x), {})
-        found = call(jvp, (f, args[0], v), {**given, "holomorphic": options["holomorphic"]})
+        pushed = {**how, "holomorphic": options["holomorphic"]}
+        if bar is None:
+            found = call(jvp, (f, args[0], v), {**given, **pushed})
+        else:
+            of = argnums, args[1:], kwargs
+            found = push_directions(f, args[0], v, *of, pushed, progress=bar)
         _check_value(call, found[0], m)
         products.append(call(np.reshape, (found[1], (-1,)), {}))
     if plan.by_rows:
-        found = call(vjp, (f, args[0]), given)
+        found = call(vjp, (f, args[0]), {**given, **how})
         y = _check_value(call, found[0], m)
         if _dtype(y).kind == "c":
             raise UnsupportedTypeError(
@@ -62,7 +69,12 @@ def _value_and_entries(
                 'mode="forward", or pass a colouring of kind="columns"'
             )
         bars = call(_like, (plan.row_seeds(_dtype(y)), y), {})
-        products.append(call(np.reshape, (call(found[1], (bars,), {}), (-1,)), {}))
+        if bar is None:
+            pulled = call(found[1], (bars,), {})
+        else:
+            bar.begin(len(bars), "rows")
+            pulled = found[1].of_leaves([bars], bar.update)
+        products.append(call(np.reshape, (pulled, (-1,)), {}))
     flat = products[0] if len(products) == 1 else call(np.concatenate, (products,), {})
     # all are inside, which compiled code need not find out at each
     places = plan.places if call is at_once else plan.narrow_places

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.progress import Progress
 from fwdad.drivers.jitted_function import Jitted
 from fwdad.drivers.sparse.checks import Checked, FirstTime, check_entries
 from fwdad.drivers.sparse.compressed import value_and_entries
@@ -33,12 +34,14 @@ class Asked:
     """A sparse derivative that is asked for: what ``evaluate`` returns of f with these options.
 
     It is the Jacobian of f, or of another function ``of``, its gradient; ``alone`` without the
-    value. ``plain`` is that function without ``jit``.
+    value. ``plain`` is that function without ``jit``. With ``progress`` a bar counts the directions
+    that have been computed; a tape computes all in one call.
     """
 
     evaluate: Any
     f: Function
     options: dict[str, Any]
+    progress: bool
     alone: bool
     of: Any = None
     plain: Any = None
@@ -79,6 +82,7 @@ def sparse_jacobian(
     """A sparse derivative, by the tape of a function under ``jit``, or at once."""
     f, options = asked.f, asked.options
     check_chunk(options["chunk"])
+    bar = Progress(shown=asked.progress, of="hessian" if asked.is_hessian else "jacobian")
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
     argnums = argument_numbers(argnums)
     at: tuple[Any, Any] = arguments.args, arguments.kwargs
@@ -87,7 +91,8 @@ def sparse_jacobian(
 
     def at_once() -> Any:
         of = asked.differentiated
-        y, data, *aux = value_and_entries(of, argnums, *at, {**given, "plan": plan})
+        how = {**given, "plan": plan, "progress": bar}
+        y, data, *aux = value_and_entries(of, argnums, *at, how)
         return asked.result((y, plan.assembly(data), *aux))
 
     def by_tape(sparse: Any = plan, otherwise: Any = at_once) -> Any:
@@ -99,7 +104,8 @@ def sparse_jacobian(
         return by_tape(True, by_tape) if options["sparse"] is True else by_tape()
 
     run = at_once if jitted_of(f) is None else by_own_tape
-    found = first_that_can(SPARSE_JACOBIAN, f, Candidate(plan.in_words, run))
+    with bar:
+        found = first_that_can(SPARSE_JACOBIAN, f, Candidate(plan.in_words, run))
     checked = Checked(plan, f, argnums, given)
     if options["check"] and not checked:
         given |= {"argnums": argnums, "args": at[0][1:], "kwargs": at[1]}
