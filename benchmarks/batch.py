@@ -1,6 +1,6 @@
 """Derivatives at many points beside ``jax.vmap``, in one run.
 
-python -m benchmarks.batch [--only NAME] [--rounds N]
+python -m benchmarks.batch [--only NAME] [--rounds N] [--threads]
 """
 
 from __future__ import annotations
@@ -202,13 +202,35 @@ def measure(problem: Problem, rounds: int) -> list[str]:
     ]  # fmt: skip
 
 
+def measure_threads(problem: Problem, rounds: int) -> list[str]:
+    """A row of the table of threads: 50 times as many points."""
+    axes = problem.in_axes if isinstance(problem.in_axes, tuple) else [0] * len(problem.args)
+    pairs = zip(problem.args, axes, strict=True)
+    args = [a if axis is None else np.concatenate([a] * 50) for a, axis in pairs]
+    mapped = fwdad.vmap(getattr(fwdad, problem.derivative)(problem.f), in_axes=problem.in_axes)
+    one, all_threads = fwdad.jit(mapped), fwdad.jit(mapped, parallel=True)
+    if not np.array_equal(one(*args), all_threads(*args)):
+        return [problem.name, "WRONG", "", "", ""]
+    calls = {"one": lambda: one(*args), "all": lambda: all_threads(*args)}
+    timings = time_interleaved(calls, rounds, 0.02)
+    return [
+        problem.name, f"{len(args[-1]):,}", duration(timings["one"].median),
+        duration(timings["all"].median),
+        three_digits(paired_ratio(timings["one"].rounds, timings["all"].rounds)),
+    ]  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="problems whose names contain this")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", action="store_true", help="one thread beside all")
     given = parser.parse_args()
-    rows = [measure(p, given.rounds) for p in PROBLEMS if given.only in p.name]
     header = ["problem", "program", "derivatives", "ratio", "JAX", "JAX over ours"]
+    if given.threads:
+        header = ["problem", "points", "one thread", "all threads", "ratio"]
+    row = measure_threads if given.threads else measure
+    rows = [row(p, given.rounds) for p in PROBLEMS if given.only in p.name]
     print(table(header, rows))
     print(versions())
 

@@ -113,11 +113,12 @@ def jit(
     parallel : bool
         Whether Numba's threads (``NUMBA_NUM_THREADS``) share the work: loops over the elements of
         long arrays, lanes among them; reductions; loops of f's own whose iterations cannot meet
-        (nothing is carried, and each writes only its own element or row of new arrays); and the
-        columns of a forward Jacobian of a program with loops, in chunks. ``chunk=k`` says how many
-        travel together, ``"auto"`` gives each thread a chunk from 16 columns on; each chunk runs f.
-        What is short is computed as without. Elements and rows have the same bits; a reduction to
-        one number is added up in blocks, whatever the number of threads.
+        (nothing is carried, and each writes only its own element or row of new arrays); the points
+        of :func:`vmap`, of derivatives, too; and the columns of a forward Jacobian of a program
+        with loops, in chunks. ``chunk=k`` says how many travel together, ``"auto"`` gives each
+        thread a chunk from 16 columns on; each chunk runs f. What is short is computed as without.
+        Elements and rows have the same bits; a reduction to one number is added up in blocks,
+        whatever the number of threads.
         Such code is not kept on disk. Numba must find OpenMP or TBB, else it has no effect, as
         under NumPy; do not fork the process after a call.
     static_shapes : bool

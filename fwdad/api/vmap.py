@@ -88,8 +88,9 @@ def vmap(f: Function, in_axes: Any = 0, out_axes: int = 0, *, executor: Any = No
     -----
     The values are those of calls one by one, bit for bit, and f may have branches and loops that
     differ from point to point. f is given copies: what it writes into its arguments is gone. Under
-    :func:`jit` it is one loop, which any number of points run; interpreted, a loop of Python, of
-    which the calls cost what they cost alone. It can be nested, and differentiated.
+    :func:`jit` it is one loop, which any number of points run, and with ``parallel=True`` one that
+    Numba's threads share; interpreted, a loop of Python, of which the calls cost what they cost
+    alone. It can be nested, and differentiated.
 
     Examples
     --------

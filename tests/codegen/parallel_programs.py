@@ -114,6 +114,45 @@ def loops():
     assert "if on_threads(loop" in fwdad.show(two, backend="numba")
 
 
+def newton(p):
+    """Kepler's equation: as many steps as a point takes."""
+    E, e, k = p[0], p[1] / 2.0, 0
+    while abs(E - e * np.sin(E) - p[0]) > 1e-12 and k < 50:
+        E, k = E - (E - e * np.sin(E) - p[0]) / (1.0 - e * np.cos(E)), k + 1
+    return E
+
+
+def layers(p):
+    y = p
+    for _ in range(4):
+        y = np.tanh(WEIGHTS @ y) + p[::-1]
+    return np.sum(y**2)
+
+
+def in_place(p):
+    y = p.copy()
+    for k in range(1, len(p)):
+        y[k] += np.exp(-y[k - 1]) * p[k]
+    return y[-1] if p[0] > 1.0 else y[1]
+
+
+WEIGHTS = np.random.default_rng(3).normal(size=(5, 5))
+
+
+def points():
+    """Derivatives at many points, with what each of them keeps for its reverse pass."""
+    few, many = (np.random.default_rng(1).uniform(0.1, 1.5, (n, 5)) for n in (3, 3001))
+    for f in (newton, layers, in_place):
+        for g in (fwdad.grad(f), fwdad.value_and_grad(f), fwdad.hessian(f)):
+            serial = fwdad.jit(fwdad.vmap(g), backend="numba")
+            parallel = fwdad.jit(fwdad.vmap(g), parallel=True)
+            for x in (few, many, many[:2000]):
+                equal(serial(x), parallel(x))
+            assert "if on_threads(loop" in fwdad.show(parallel, backend="numba")
+    eager = [fwdad.jacobian(newton, p, mode="forward") for p in few]
+    np.testing.assert_allclose(fwdad.jit(fwdad.vmap(fwdad.grad(newton)))(few), eager, rtol=1e-12)
+
+
 def nested():
     """Calls by two threads at once, and by a loop that is parallel itself."""
     serial = fwdad.jit(lambda x: np.sin(np.exp(np.sin(x))), backend="numba")

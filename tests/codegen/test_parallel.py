@@ -42,6 +42,10 @@ def test_loops_and_columns_have_the_same_bits():
     run("loops", "threadsafe")
 
 
+def test_derivatives_at_many_points_have_the_same_bits():
+    run("points", "threadsafe")
+
+
 @pytest.mark.slow
 def test_threads_may_nest():
     run("nested", "threadsafe")

@@ -60,6 +60,29 @@ def under_a_condition(x, a):
     return y
 
 
+def kept_by_each(x, a):
+    """The reverse pass pops what the forward pass of the same iteration has pushed."""
+    y = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        y[i] = fwdad.grad(cascade)(x[i], a.shape[0])
+    return y
+
+
+def cascade(s, n):
+    for _ in range(n):
+        s = np.sin(s) * s
+    return s
+
+
+def scratch_of_a_function(x, a):
+    y = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        t = np.zeros(3)
+        np.add.at(t, [0, 0, 2], a[i] * x[i])
+        y[i] = t[0]
+    return y
+
+
 def neighbours(x, a):
     y = np.zeros(x.shape[0])
     for i in range(1, x.shape[0]):
@@ -119,6 +142,13 @@ def whole_array_is_read(x, a):
     return y
 
 
+def added_by_a_function(x, a):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        np.add.at(y, [0, 0, 2], a[i] * x[i])
+    return y
+
+
 def scratch_of_all(x, a):
     y, t = np.empty(x.shape[0]), np.empty(3)
     for i in range(x.shape[0]):
@@ -144,10 +174,14 @@ def named_by_an_index(x, a):
     return y
 
 
-INDEPENDENT = [elements, rows, columns_from_the_last, scratch, under_a_condition]
+INDEPENDENT = [
+    elements, rows, columns_from_the_last, scratch, under_a_condition, kept_by_each,
+    scratch_of_a_function,
+]  # fmt: skip
 NOT = [
     neighbours, carried, two_axes, through_a_view, from_the_end, into_an_argument, left_early,
-    summed_into_one_place, whole_array_is_read, scratch_of_all, named_by_an_index,
+    summed_into_one_place, whole_array_is_read, added_by_a_function, scratch_of_all,
+    named_by_an_index,
 ]  # fmt: skip
 
 
@@ -155,7 +189,8 @@ def verdicts(f):
     program = fwdad.trace(f, X.copy(), A).program
     optimise(program)
     roots, params = memory_of(program), program.block.params
-    return [is_independent(op, roots, params) for op in program.block.ops if isinstance(op, Loop)]
+    loops = [op for op in program.block.ops if isinstance(op, Loop)]
+    return [is_independent(op, roots, params) for op in loops]
 
 
 @pytest.mark.parametrize("f", INDEPENDENT)
@@ -172,6 +207,11 @@ def test_iterations_have_to_wait(f):
 def test_the_order_does_not_matter(f):
     """The loop from the last iteration to the first, by another program."""
     text = inspect.getsource(f).replace("for i in range(", "for i in backwards(")
-    names = {"np": np, "backwards": lambda *span: reversed(range(*span))}
+    names = {
+        "np": np,
+        "fwdad": fwdad,
+        "cascade": cascade,
+        "backwards": lambda *span: reversed(range(*span)),
+    }
     exec(text, names)
     np.testing.assert_array_equal(names[f.__name__](X, A), f(X, A))

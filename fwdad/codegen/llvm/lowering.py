@@ -32,6 +32,8 @@ _POWERS = (operator.pow, operator.ipow)
 
 INNER = "__fwdad_inner__"
 """The attribute of a function that names the indices that need no check."""
+APART = "__fwdad_apart__"
+"""The attribute of a function that names the parameters that share memory with no other."""
 PART = "__fwdad_part__"
 """The attribute of a function that was cut out of another one."""
 
@@ -268,7 +270,8 @@ class ProgramLower(UnwindingLower):
     def _known_of_nests(self) -> dict[Any, list[Given]]:
         """What is known of the arguments of each nest at all its calls."""
         if self._known is None:
-            arrays = Arrays(self.func_ir.blocks.values(), self.typeof)
+            apart = vars(self.func_ir.func_id.func).get(APART, ())
+            arrays = Arrays(self.func_ir.blocks.values(), self.typeof, apart)
             calls: dict[Any, list[list[Given]]] = {}
             for block in self.func_ir.blocks.values():
                 for call in block.find_exprs("call"):

@@ -7,7 +7,7 @@ that are neighbours. Importing this module needs Numba.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,14 +44,20 @@ class Given(NamedTuple):
 
 
 class Arrays:
-    """What is known of the arrays of one function, from all of its blocks."""
+    """What is known of the arrays of one function, from all of its blocks.
 
-    def __init__(self, blocks: Iterable[Any], typeof: Callable[[str], Any]) -> None:
+    ``apart`` are the parameters that share memory with no other.
+    """
+
+    def __init__(
+        self, blocks: Iterable[Any], typeof: Callable[[str], Any], apart: Collection[str] = ()
+    ) -> None:
         self._definitions: dict[str, list[Any]] = {}
         for block in blocks:
             for s in block.find_insts(ir.Assign):
                 self._definitions.setdefault(s.target.name, []).append(s.value)
         self._typeof = typeof
+        self._apart = apart
         self._memories: dict[str, frozenset[Any] | None] = {}
 
     def given(self, names: Sequence[str]) -> list[Given]:
@@ -98,7 +104,7 @@ class Arrays:
     def _memory(self, made: Any) -> tuple[Any, str | None]:
         """The memory that a statement allocates, and the array whose memory it may return."""
         if isinstance(made, ir.Arg):
-            return _OUTSIDE, None
+            return made.name if made.name in self._apart else _OUTSIDE, None
         if isinstance(made, ir.Var):
             return None, made.name
         if not isinstance(made, ir.Expr):

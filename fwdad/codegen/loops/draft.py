@@ -53,7 +53,8 @@ class Module:
     """What the functions of one source share.
 
     ``outlined`` are lines of functions that stand before the program; the types of those that are
-    ``typed`` are checked, too. ``result_types`` are the types of what callees return, by their ids;
+    ``typed`` are checked, too, each with its parameters that share memory with no other.
+    ``result_types`` are the types of what callees return, by their ids;
     ``callbacks`` what is called of Python's, by those of the programs.
     """
 
@@ -61,7 +62,7 @@ class Module:
     globals: Globals = field(default_factory=Globals)
     helpers: Helpers = field(default_factory=Helpers)
     outlined: list[str] = field(default_factory=list)
-    typed: list[str] = field(default_factory=list)
+    typed: dict[str, frozenset[str]] = field(default_factory=dict)
     result_types: dict[int, list[Type]] = field(default_factory=dict)
     callbacks: dict[int, tuple[Callback, str]] = field(default_factory=dict)
 

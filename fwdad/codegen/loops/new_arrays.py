@@ -77,6 +77,14 @@ class NewArrays:
                     return loop, shape
         return None, []
 
+    def begin(self, stacks: Sequence[Value], lines: Sequence[str], op: Op) -> None:
+        """Write lines that allocate some stacks: before the loops, if nothing is left on them."""
+        if self.open and self._temporaries.issuperset(stacks):
+            self.open[0].made += lines
+            return
+        for line in lines:
+            self.code.line(line, op)
+
     def has_workspace(self, value: Value) -> bool:
         """Whether an array is allocated before the loop that computes it."""
         return self._workspace(value)[0] is not None

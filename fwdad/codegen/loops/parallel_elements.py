@@ -11,7 +11,8 @@ import ast
 import functools
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numba
@@ -19,7 +20,7 @@ import numpy as np
 from numba.core import types as _types
 from numba.np.ufunc.parallel import _launch_threads
 
-from fwdad.codegen.llvm.lowering import INNER
+from fwdad.codegen.llvm.lowering import APART, INNER
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
 from fwdad.codegen.llvm.thread_calls import on_threads
 from fwdad.codegen.numba_compile import OPTIONS
@@ -67,14 +68,17 @@ def count_threads() -> int:
     return int(numba.get_num_threads()) if can_nest() else 1
 
 
-def namespace(inner: Sequence[str] = ()) -> dict[str, Any]:
+def namespace(
+    inner: Sequence[str] = (), apart: Mapping[str, frozenset[str]] = MappingProxyType({})
+) -> dict[str, Any]:
     """The global names of such functions other than helpers.
 
-    ``inner`` are indices that are inside every array that they index.
+    ``inner`` are indices that are inside every array that they index, ``apart`` the parameters of
+    each function that share memory with no other.
     """
 
     def part(f: Callable[..., Any]) -> Any:
-        f.__dict__[INNER] = frozenset(inner)
+        f.__dict__.update({INNER: frozenset(inner), APART: apart.get(f.__name__, frozenset())})
         jitted = numba.njit(pipeline_class=ProgramCompiler, **OPTIONS)(f)
         compile_for = jitted.compile  # once, not again for literal ends of a range
         jitted.compile = lambda types: compile_for(tuple(map(numba_types.unliteral, types)))

@@ -23,8 +23,20 @@ from fwdad.codegen.loops.parallel_elements import (
 )
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.runtime import libmvec
-from fwdad.ir.analysis.dependence import is_independent
-from fwdad.ir.ops import Block, Branch, Load, Loop, Op, Operand, Value, walk
+from fwdad.ir.analysis.dependence import axis_of, is_independent, written_outside
+from fwdad.ir.ops import (
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Op,
+    Operand,
+    Store,
+    Update,
+    Value,
+    values_in,
+    walk,
+)
 from fwdad.ir.types import Dimension
 
 _UNKNOWN_TRIPS = "1000"
@@ -67,12 +79,15 @@ class SpreadLoop:
         first, last, step = _range_of(body[head])
         spans = functools.partial(_span, step)
         body[head] = f"{body[head].partition(' in ')[0]} in {spans('first', 'last')}:"
+        if step == "1":
+            body[:0] = self._check()
         globals_ = {*w.draft.module.globals.objects, *w.helpers.lane_functions}
         globals_ |= {*w.helpers.used, *w.helpers.vector_functions, "first", "last"}
         names = names_from_outside([ast.parse("\n".join(body))], globals_)
         name = w.names.temporary("loop")
         w.loops.outlined += part_function(name, names, body)
-        w.loops.typed.append(name)
+        shared = written_outside(self.loop, w.memory.of)
+        w.loops.typed[name] = frozenset(w.names.plain.of.get(v, "") for v in shared)
         n = w.names.temporary("n")
         call = [
             f"{n} = len({spans(first, last)})",
@@ -83,6 +98,31 @@ class SpreadLoop:
         ]
         w.code.drop(self.start)
         w.code.insert(self.start, [outside + line for line in call], loop.location)
+
+    def _check(self) -> list[str]:
+        """Lines that compare a part's ends with the lengths of all that its iterations index.
+
+        LLVM does not know that a counter from ``first`` on is inside, and would check it each time.
+        """
+        counter, known = self.loop.body.params[0], self.w.names.plain.of
+        always = {*self.loop.body.ops}
+        lengths = []
+        for op in walk(self.loop.body):
+            if isinstance(op, (Load, Store, Update)) and counter in values_in(op.index):
+                axis = axis_of(op.index, counter)
+                if axis is None or op.array not in known or op not in always:
+                    return []
+                if sum(i is counter for i in op.index) > 1:
+                    return []
+                lengths.append(f"{known[op.array]}.shape[{axis}]")
+        if not lengths:
+            return []
+        self.w.loops.inside.append(known[counter])
+        least = f"min({', '.join(dict.fromkeys(lengths))}, last)"
+        return [
+            f"if first < last and (first < 0 or last > {least}):",
+            "    raise IndexError('index is out of bounds')",
+        ]
 
 
 def _range_of(line: str) -> tuple[str, str, str]:

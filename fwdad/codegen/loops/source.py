@@ -489,7 +489,7 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     namespace = {"np": np, "math": math, **helpers, **module.globals.objects}
     inside = [*w.loops.inner, *w.loops.inside]
     if module.outlined:
-        namespace |= parallel_elements.namespace(inside)
+        namespace |= parallel_elements.namespace(inside, module.typed)
     code = "\n".join([*module.outlined, *module.code.lines]) + "\n"
     places = [*[None] * len(module.outlined), *module.code.places]
     made = Source(

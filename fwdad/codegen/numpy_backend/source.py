@@ -54,8 +54,9 @@ class Source:
     ``places`` has the user's location of each line, and ``quiet`` suppresses floating-point
     warnings; ``deep`` says that its functions call each other. For Numba: ``called`` are its
     callees, ``inner`` indices that are inside every array that they index, ``outlined`` are
-    functions whose variables have types of the first one's, and ``callbacks`` what it calls of
-    Python's; ``parts`` are what the first function was cut into.
+    functions whose variables have types of the first one's, each with its parameters that share
+    memory with no other, and ``callbacks`` what it calls of Python's; ``parts`` are what the first
+    function was cut into.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Source:
     deep: bool = False
     called: list[Callee] = field(default_factory=list)
     inner: list[str] = field(default_factory=list)
-    outlined: list[str] = field(default_factory=list)
+    outlined: dict[str, frozenset[str]] = field(default_factory=dict)
     callbacks: list[Any] = field(default_factory=list)
     arrays: frozenset[str] = frozenset()
     parts: list[str] = field(default_factory=list)

@@ -41,9 +41,8 @@ def is_independent(loop: Loop, roots: Roots, arguments: Collection[Value]) -> bo
         return False
     blocks = [loop.body, *(b for op in ops for b in op.blocks())]
     inside = {v for b in blocks for v in b.params} | {v for op in ops for v in op.outputs}
-    written = {r for op in ops for v in op.writes() for r in roots.get(v, {v})}
-    shared = written - inside
-    if shared.intersection(arguments):
+    shared = written_outside(loop, roots)
+    if shared.intersection(arguments) or not all(map(is_array, shared)):
         return False
     places: dict[Value, int] = {}
     for op in ops:
@@ -57,6 +56,14 @@ def is_independent(loop: Loop, roots: Roots, arguments: Collection[Value]) -> bo
     return not any(is_array(v) and v not in inside and roots.get(v, {v}) & shared for v in left)
 
 
+def written_outside(loop: Loop, roots: Roots) -> set[Value]:
+    """The arrays from before a loop that it may write."""
+    ops = list(walk(loop.body))
+    blocks = [loop.body, *(b for op in ops for b in op.blocks())]
+    inside = {v for b in blocks for v in b.params} | {v for op in ops for v in op.outputs}
+    return {r for op in ops for v in op.writes() for r in roots.get(v, {v})} - inside
+
+
 def _counts_apart(span: tuple[Operand, Operand, Operand]) -> bool:
     """Whether the numbers of a range index distinct elements of any axis: none is negative."""
     start, stop, step = span
@@ -68,15 +75,15 @@ def _counts_apart(span: tuple[Operand, Operand, Operand]) -> bool:
 
 def _is_known(op: Op) -> bool:
     """Whether this module understands all effects of an operation."""
-    if isinstance(op, Apply):
-        return not op.mutated and bool(op.outputs)
+    if isinstance(op, Apply):  # a stack is memory, too
+        return bool(op.outputs or op.mutated)
     return isinstance(op, (Load, Store, Update, Check, Branch, Loop))
 
 
 def _met(op: Op, counter: Value, inside: set[Value]) -> Iterator[tuple[Value, int | None]]:
     """The arrays from outside that an operation uses, each with the axis indexed by the counter."""
     if isinstance(op, (Load, Store, Update)) and op.array not in inside:
-        yield op.array, _axis_of(op.index, counter)
+        yield op.array, axis_of(op.index, counter)
         rest = [op.index] if isinstance(op, Load) else [op.index, op.value]
     else:
         rest = op.operands()
@@ -85,7 +92,8 @@ def _met(op: Op, counter: Value, inside: set[Value]) -> Iterator[tuple[Value, in
             yield v, None
 
 
-def _axis_of(index: tuple[Operand, ...], counter: Value) -> int | None:
+def axis_of(index: tuple[Operand, ...], counter: Value) -> int | None:
+    """The axis of an array that is indexed by a counter itself, or None."""
     axis = 0
     for i in index:
         if i is counter:

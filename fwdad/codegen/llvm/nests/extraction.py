@@ -65,9 +65,11 @@ def without_nests(
     lines = source.code.splitlines()
     known: dict[str, tuple[list[str], Mapping[str, Type]]]
     known = {c.name: (c.inner, c.types) for c in source.called}
-    known |= dict.fromkeys((source.name, *source.parts), (source.inner, types))
+    own = (source.name, *source.parts, *source.outlined)
+    known |= dict.fromkeys(own, (source.inner, types))
     for function in ast.parse(source.code).body:
-        if isinstance(function, ast.FunctionDef) and not function.decorator_list:
+        is_known = isinstance(function, ast.FunctionDef) and function.name in known
+        if isinstance(function, ast.FunctionDef) and is_known:
             cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
             for body, live in cutter.nests():
                 nest, given, kept = cutter.nest(body, live, nests)

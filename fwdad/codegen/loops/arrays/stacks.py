@@ -40,13 +40,15 @@ def _new_stack(w: Parts, op: Apply) -> None:
     w.names.types[layout.name] = ArrayType(layout.type.dtype, (Size(),))
     layout.top = w.names.temporary(f"{layout.name}_top", INT)
     _note_inside(w, layout)
-    w.code.line(f"{layout.name} = {_memory(w, layout.type)}", op)
-    # a callee is compiled once: for any int, not for a literal
-    w.code.line(f"{layout.top} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
+    memory, tops = {layout.name: layout.type}, [layout.top]
     if isinstance(layout.type, ArrayType) and layout.type.ndim:
         layout.shapes = w.names.temporary(f"{layout.name}_shapes")
-        w.code.line(f"{layout.shapes} = {_memory(w, INT)}")
-        w.code.line(f"{layout.shapes}_top = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
+        memory[layout.shapes] = INT
+        tops.append(f"{layout.shapes}_top")
+    lines = [f"{name} = {_memory(w, t)}" for name, t in memory.items()]
+    w.arrays.begin(layout.stacks, lines, op)
+    for each in tops:  # a callee is compiled once: for any int, not for a literal
+        w.code.line(f"{each} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
 
 
 def _memory(w: Parts, t: Type) -> str:
