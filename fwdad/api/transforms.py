@@ -481,7 +481,7 @@ def _call_jacrev(
     return call_jacobian(call, f, argnums, args, kwargs, {**options, "mode": "reverse"})
 
 
-@writes_into_out("the gradient")
+@writes_into_out("the gradient", whole=True)
 def _call_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:
@@ -491,7 +491,7 @@ def _call_grad(
     return (gradient, y[1]) if has_aux else gradient
 
 
-@writes_into_out("the gradient")
+@writes_into_out("the gradient", whole=True)
 def _call_value_and_grad(
     call: Any, f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any
 ) -> Any:

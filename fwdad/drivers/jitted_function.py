@@ -308,9 +308,9 @@ class Jitted(Carrier, Generic[P, R]):
         options = {**self._as_given(), "static_shapes": True, "apart": self._apart}
         return Jitted(self.__wrapped__, **options)
 
-    def derivative_of(self, f: Any) -> Jitted[..., Any]:
+    def derivative_of(self, f: Any, *, apart: bool = True) -> Jitted[..., Any]:
         """A derivative under ``jit``, with the options of this function."""
-        return Jitted(f, **self._as_given(), apart=True)
+        return Jitted(f, **self._as_given(), apart=apart)
 
     @functools.cached_property
     def _numba_type_(self) -> Any:

@@ -26,6 +26,7 @@ from fwdad.eager.run import STATE
 from fwdad.errors import (
     NOTE,
     DeadDualError,
+    FwdadError,
     NonScalarOutputError,
     NoOutputError,
     OutError,
@@ -275,7 +276,25 @@ def tape_or_else(
     return first_that_can("derivative", f, tape, Candidate("duals", instead))
 
 
-differentiated_by(Jitted, ByTape(tape_or_else, known))
+def written(f: Transformed, args: Any, kwargs: Any) -> Any:
+    """What a derivative returns that a tape writes into ``out``; ``MISS`` if there is none."""
+    jitted = jitted_of(f)
+    if jitted is None or SHADOWED or WATCHES or STATE.run is not None:
+        return MISS
+    key = ("out", _key(f))
+    held = jitted.derivatives.get(key)
+    if held is None:
+        own = jitted.derivative_of(f.without_tapes(), apart=False)
+        held = jitted.derivatives.setdefault(key, own)
+    try:
+        return MISS if isinstance(held, str) else held(*args, **kwargs)
+    except FwdadError as error:  # the other way can, or says what is wrong
+        if is_refusal(error):
+            jitted.derivatives[key] = message_of(error)
+        return MISS
+
+
+differentiated_by(Jitted, ByTape(tape_or_else, known, written))
 
 
 def traced(

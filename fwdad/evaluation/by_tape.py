@@ -129,11 +129,13 @@ class ByTape(NamedTuple):
     """How ``evaluate(f, argnums, args, kwargs, options)`` is computed by the tapes of an f.
 
     ``or_else`` calls its last argument where there is no tape; ``known`` has a result for calls
-    like an earlier one alone, else ``MISS``, and writes a shortcut for the next.
+    like an earlier one alone, else ``MISS``, and writes a shortcut for the next; ``written`` is the
+    result of a transformed function that is given ``out``, or ``MISS``.
     """
 
     or_else: Callable[[Any, Any, Any, Any, Any, Any, Callable[[], Any]], Any]
     known: Callable[[Shortcuts, Any, Ask, Any, Any], Any]
+    written: Callable[[Any, Any, Any], Any]
 
 
 _BY_TAPE: dict[type, ByTape] = {}

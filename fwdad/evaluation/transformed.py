@@ -46,13 +46,19 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 
 
 _WRITERS: dict[Any, str] = {}
+_WHOLE: set[Any] = set()
 
 
-def writes_into_out(of: str) -> Callable[[T], T]:
-    """Register what a transformed function does, and that it writes its derivative into ``out``."""
+def writes_into_out(of: str, *, whole: bool = False) -> Callable[[T], T]:
+    """Register what a transformed function does, and that it writes its derivative into ``out``.
+
+    One that is computed as a ``whole``, and not by chunks, is written by one tape.
+    """
 
     def register(evaluate: T) -> T:
         _WRITERS[evaluate] = of
+        if whole:
+            _WHOLE.add(evaluate)
         return evaluate
 
     return register
@@ -83,7 +89,9 @@ class Transformed(Carrier):
             if self.shortcuts is not None:
                 try:
                     y = self.shortcuts.latest.get(_ask, never)(args, kwargs)
-                    if y is MISS:
+                    if y is MISS and "out" in kwargs and self.writes:
+                        y = self._written(args, kwargs)
+                    elif y is MISS:
                         y = answer(self.shortcuts, self, _ask, args, kwargs)
                 except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
                     with Untraced(self, error).instead():
@@ -94,6 +102,19 @@ class Transformed(Carrier):
         except BaseException as error:
             leave(error)
             raise
+
+    def _written(self, args: Any, kwargs: Any) -> Any:
+        """What a tape that writes into ``out`` returns; ``MISS`` if there is none."""
+        how = by_tape(self)
+        if how is None or self._evaluate not in _WHOLE:
+            return MISS
+        return how.written(self, args, kwargs)
+
+    def without_tapes(self) -> Transformed:
+        """The same derivative, taken by its evaluator each time."""
+        made = Transformed(self._evaluate, self.__wrapped__, self.argnums, **self._options)
+        made.shortcuts = None
+        return made
 
     def __repr__(self) -> str:
         return f"<fwdad.{self._name} of {function_in_words(self.__wrapped__)}>"

@@ -267,3 +267,23 @@ def test_nothing_is_allocated():
     step = fwdad.jit(fwdad.grad(lambda x: np.sum(x**3))).bind(large, out=out)
     assert allocations(step) <= nothing + 64
     assert_allclose(out, 3 * large**2)
+    out[:] = 0.0
+    gradient = fwdad.grad(fwdad.jit(lambda x: np.sum(x**3)))
+    for _ in range(3):
+        assert gradient(large, out=out) is out
+    assert allocations(lambda: gradient(large, out=out)) < nothing + 2_000
+    assert_allclose(out, 3 * large**2)
+
+
+@compiled
+def test_slices_need_no_memory():
+    """Arrays that are computed into ``out`` are not made first, as without it."""
+
+    def f(x):
+        return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    g = fwdad.jit(fwdad.grad(f))
+    out = np.full(10, 7.0)
+    assert g(X, out=out) is out
+    assert_array_equal(out, g(X))
+    assert "np.empty" not in fwdad.show(g, X, out=out, backend="numba")

@@ -174,12 +174,17 @@ def test_jvp_of_composites():
         fwdad.jvp(f, X, X, out={"s": np.empty(())})
 
 
-@pytest.mark.parametrize("of", [fwdad.grad, fwdad.value_and_grad])
-def test_gradient(of):
+@pytest.mark.parametrize("given", [lambda f: f, fwdad.jit], ids=["plain", "compiled"])
+@pytest.mark.parametrize("transform", [fwdad.grad, fwdad.value_and_grad])
+def test_gradient(transform, given):
+    of = lambda f, *argnums: transform(given(f), *argnums)  # noqa: E731
     out, wanted = unwritten(7), central_differences(number, X)
-    result = of(number)(X, out=out)
-    assert (result if of is fwdad.grad else result[1]) is out
-    assert_allclose(out, wanted, rtol=1e-7)
+    gradient = of(number)
+    for _ in range(2):
+        out[:] = np.nan
+        result = gradient(X, out=out)
+        assert (result if transform is fwdad.grad else result[1]) is out
+        assert_allclose(out, wanted, rtol=1e-7)
     x = {"a": X[:3], "b": [X[3:]]}
     f = lambda x: np.sum(x["a"]) * np.sum(x["b"][0] ** 2)  # noqa: E731
     tree = {"a": unwritten(3), "b": [unwritten(4)]}
@@ -219,12 +224,13 @@ BAD = {
 def test_what_does_not_fit(kind):
     """Raises an error that names it, and nothing is written."""
     make, match = BAD[kind]
-    takers = {
-        (6, 7): lambda out: fwdad.jacobian(field, X, out=out, chunk=2),
-        (6,): lambda out: fwdad.jvp(field, X, X, out=out),
-        (7,): lambda out: fwdad.grad(number)(X, out=out),
-    }
-    for shape, take in takers.items():
+    takers = [
+        ((6, 7), lambda out: fwdad.jacobian(field, X, out=out, chunk=2)),
+        ((6,), lambda out: fwdad.jvp(field, X, X, out=out)),
+        ((7,), lambda out: fwdad.grad(number)(X, out=out)),
+        ((7,), lambda out: fwdad.grad(fwdad.jit(number))(X, out=out)),
+    ]
+    for shape, take in takers:
         out = make(shape)
         before = np.array(out)
         with pytest.raises(OutError, match=match):
@@ -237,6 +243,7 @@ def test_shared_memory():
     whole = np.concatenate([x, x])
     for take in (
         lambda: fwdad.grad(number)(x, out=x),
+        lambda: fwdad.grad(fwdad.jit(number))(x, out=x),
         lambda: fwdad.grad(number)(whole[:7], out=whole[3:10]),
         lambda: fwdad.jvp(number, x, whole[:7], out=whole[:1].reshape(())),
         lambda: fwdad.jacobian(lambda x, a: a @ x, x, args=(whole[:7],), out=whole[:7]),

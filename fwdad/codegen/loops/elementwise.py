@@ -202,8 +202,8 @@ class Elementwise:
             read = self.leaf_values(value)
             popped = any(self.memory.roots(a) & self.memory.popped for a in read)
             return upto.function is push and not popped
-        if any(self.memory.roots(v) & self.memory.params for v in written):
-            return False  # exceptions must come before the write
+        if any(self.memory.roots(v) & self.memory.meeting for v in written):
+            return False  # exceptions must come before the write, unless it is into ``out``
         read = self.leaf_values(value)
         if isinstance(upto, (Store, Update)):
             return not any(self.memory.may_change(upto.array, upto.index, a) for a in read)

@@ -29,7 +29,7 @@ class Memory:
     """Which arrays may share memory, and which are written.
 
     ``of`` maps an array to those whose memory it may use, ``known`` tells where values are defined;
-    ``popped`` come from stacks.
+    ``popped`` come from stacks, and ``meeting`` are the parameters but those for results alone.
     """
 
     def __init__(self, program: Program, code: Lines) -> None:
@@ -38,7 +38,7 @@ class Memory:
         self.of = memory_of(program)
         self.known = Places(program)
         self.params = set(program.block.params)
-        self._meeting = self.params - alone_by_checks(program)  # any two of them may overlap
+        self.meeting = self.params - alone_by_checks(program)  # any two of them may overlap
         self.popped = {
             v
             for op in program.walk()
@@ -59,7 +59,7 @@ class Memory:
 
     def may_overlap(self, a: Value, b: Value) -> bool:
         """Whether two arrays may share memory; any two arguments may."""
-        return may_overlap(a, b, self.of, self._meeting)
+        return may_overlap(a, b, self.of, self.meeting)
 
     def may_change(self, array: Value, at: tuple[Operand, ...], read: Value) -> bool:
         """Whether a store to ``array[at]`` may change an element of another array."""
@@ -87,8 +87,8 @@ class Memory:
     def _is_written_in(self, block: Block, value: Value, after: int) -> bool:
         last = self._writes_of(block).last
         roots = self.roots(value)
-        if roots & self._meeting:
-            roots = roots | self._meeting  # any two arguments may overlap
+        if roots & self.meeting:
+            roots = roots | self.meeting  # any two arguments may overlap
         return any(last.get(r, -1) > after for r in roots)
 
     def _writes_of(self, block: Block) -> _Writes:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import Roots, memory, memory_of
+from fwdad.ir.analysis.alias import Roots, alone_by_checks, memory, memory_of
 from fwdad.ir.analysis.effects import reads, writes
 from fwdad.ir.ops import Apply, Block, Op, Operand, Program, Store, Update, Value, values_in, walk
 from fwdad.ir.rewrite import with_blocks, with_ops
@@ -27,7 +27,8 @@ def with_first_sums_stored(program: Program) -> Program:
     updates = any(isinstance(op, Update) and op.function is operator.add for op in program.walk())
     if not updates:
         return program
-    block = _of_block(program.block, memory_of(program), set(program.block.params))
+    params = set(program.block.params) - alone_by_checks(program)  # those are for the result alone
+    block = _of_block(program.block, memory_of(program), params)
     return program if block is program.block else dataclasses.replace(program, block=block)
 
 

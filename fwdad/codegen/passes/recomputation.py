@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fwdad.ir.analysis.alias import Roots, may_overlap, memory_of
+from fwdad.ir.analysis.alias import Roots, alone_by_checks, may_overlap, memory_of
 from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.analysis.def_use import count_uses
 from fwdad.ir.ops import (
@@ -41,7 +41,8 @@ def repeated(program: Program) -> Program:
     uses = count_uses(program.block)
     if not any(_is_cheap(op) and uses[op.outputs[0]] > 1 for op in program.walk()):
         return program
-    block = _Repeater(uses, memory_of(program), set(program.block.params)).of(program.block)
+    params = set(program.block.params) - alone_by_checks(program)
+    block = _Repeater(uses, memory_of(program), params).of(program.block)
     return program if block is program.block else dataclasses.replace(program, block=block)
 
 
