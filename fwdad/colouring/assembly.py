@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fwdad.colouring.graphs import row_indices
+from fwdad.core.generated_source import define
 from fwdad.errors import ColouringError
 from fwdad.tangents.sparse import FORMATS, flatten_sparse
 
@@ -29,6 +30,7 @@ class Assembly:
         self.shape = pattern.shape
         self.order: Any = None
         self._form = form
+        self._converts = form in ("bsr", "dia")
         self._size = pattern.indices.shape
         self._places: Any = None  # of the entries in a dense array
         made = pattern
@@ -45,8 +47,8 @@ class Assembly:
             made = sp.coo_array((pattern.data, places), shape=pattern.shape)
             made.has_canonical_format = True
         structure = flatten_sparse(made)[1]
-        self._class = structure.cls
-        self._attributes = {name: _read_only(x) for name, x in structure.attributes.items()}
+        attributes = {name: _read_only(x) for name, x in structure.attributes.items()}
+        self._matrix = _matrix_of(structure.cls, attributes)
 
     def __call__(self, data: Any) -> Any:
         """The matrix with these entries; what is not one number for each comes as it is."""
@@ -56,14 +58,22 @@ class Assembly:
             return dense
         if data.shape != self._size:
             return data
-        made = _NEW(self._class)  # its constructor would check what is known
-        held = made.__dict__
-        held.update(self._attributes)
-        held["data"] = data
-        return made.asformat(self._form) if self._form in ("bsr", "dia") else made
+        made = self._matrix(data)
+        return made.asformat(self._form) if self._converts else made
 
 
-_NEW: Any = object.__new__
+def _matrix_of(cls: type, attributes: dict[str, Any]) -> Any:
+    """A function of the entries that makes a matrix with these attributes.
+
+    The constructor would check what is known, and takes as long as many a Jacobian; one assignment
+    for each attribute is faster than to update the dictionary.
+    """
+    held = {f"held{k}": x for k, x in enumerate(attributes.values())}
+    lines = ["def matrix(data):", "    made = new(cls)"]
+    lines += [f"    made.{name} = held{k}" for k, name in enumerate(attributes)]
+    lines += ["    made.data = data", "    return made", ""]
+    namespace = {"new": object.__new__, "cls": cls, **held}
+    return define("\n".join(lines), f"<fwdad {cls.__name__}>", namespace, "matrix")
 
 
 def _read_only(x: Any) -> Any:

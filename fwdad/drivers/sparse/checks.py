@@ -80,10 +80,12 @@ class FirstTime:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.unchecked = np.ones(1, bool)
+        self._is_new = True
 
     def __call__(self, data: Any) -> Any:
         """The matrix with these entries, which the program has checked."""
-        self.unchecked[0] = False
+        if self._is_new:
+            self.unchecked[0] = self._is_new = False
         return self.plan.assembly(data)
 
     def write(self, tracer: Tracer, f: Any, data: Any, args: Any, given: dict[str, Any]) -> None:
