@@ -6,7 +6,7 @@ import enum
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fwdad.core.fallbacks import Untraced
 from fwdad.core.tracebacks import leave
@@ -45,8 +45,14 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 """The point of an evaluator that is called with a function alone."""
 
 
-_WRITERS: dict[Any, str] = {}
-_WHOLE: set[Any] = set()
+class _Writer(NamedTuple):
+    """What a transformed function writes into ``out``, and whether at once, not by chunks."""
+
+    of: str
+    whole: bool
+
+
+_WRITERS: dict[Any, _Writer] = {}
 
 
 def writes_into_out(of: str, *, whole: bool = False) -> Callable[[T], T]:
@@ -56,9 +62,7 @@ def writes_into_out(of: str, *, whole: bool = False) -> Callable[[T], T]:
     """
 
     def register(evaluate: T) -> T:
-        _WRITERS[evaluate] = of
-        if whole:
-            _WHOLE.add(evaluate)
+        _WRITERS[evaluate] = _Writer(of, whole)
         return evaluate
 
     return register
@@ -106,7 +110,7 @@ class Transformed(Carrier):
     def _written(self, args: Any, kwargs: Any) -> Any:
         """What a tape that writes into ``out`` returns; ``MISS`` if there is none."""
         how = by_tape(self)
-        if how is None or self._evaluate not in _WHOLE:
+        if how is None or not _WRITERS[self._evaluate].whole:
             return MISS
         return how.written(self, args, kwargs)
 
@@ -170,9 +174,10 @@ class Transformed(Carrier):
         """Raise if the ``out`` of a call cannot be written, before anything else is done."""
         kwargs = dict(kwargs)
         out, inputs = kwargs.pop("out"), arrays_in(args, kwargs)
+        of = _WRITERS[self._evaluate].of
         for target in flatten(out)[0] or [out]:
-            check_memory(target, inputs, of=_WRITERS[self._evaluate])
-            check_c_contiguous(target, of=f"{_WRITERS[self._evaluate]} under jit")
+            check_memory(target, inputs, of=of)
+            check_c_contiguous(target, of=f"{of} under jit")
 
     def key_with(self, key: Any) -> Any:
         """A key of this derivative of a function that has that key."""
