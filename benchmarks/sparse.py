@@ -40,6 +40,8 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def by_fwdad(problem: Problem, x: Any) -> Made:
+    import numba  # noqa: F401  (no tool's imports are timed)
+
     find = fwdad.hessian_sparsity if problem.hessian else fwdad.jacobian_sparsity
     derivative = fwdad.hessian if problem.hessian else fwdad.jacobian
     pattern, finding = timed(lambda: find(problem.f, x))

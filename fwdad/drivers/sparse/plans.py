@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.codegen.numba_support import have_numba
 from fwdad.colouring import Colouring, colour
 from fwdad.colouring.assembly import Assembly, check_format
 from fwdad.colouring.colouring import SYMMETRIC, Kind
 from fwdad.colouring.graphs import canonical_pattern, row_indices
+from fwdad.colouring.kernels import FEW_STEPS, kernel
 from fwdad.errors import ColouringError, PatternError
 
 _KINDS: dict[str, tuple[Kind, ...]] = {
@@ -93,20 +95,18 @@ class Plan:
 
     def positions(self, rows: Any, columns: Any) -> Any:
         """Where entries are among those of the matrix; None if the pattern lacks one."""
-        keys, order = self._keys
-        wanted = rows * self.shape[1] + columns
-        found = np.searchsorted(keys, wanted)
-        if (found == keys.size).any() or not np.array_equal(keys[found], wanted):
-            return None
-        return order[found]
+        found = _found(self.colouring.pattern, rows, columns)
+        return found if found is None or self._in_matrix is None else self._in_matrix[found]
 
     @functools.cached_property
-    def _keys(self) -> tuple[Any, Any]:
-        """The flat places of the entries, sorted, and which entries these are."""
-        i, j = self.coordinates
-        keys = i.astype(np.intp) * self.shape[1] + j
-        order = np.argsort(keys, kind="stable")
-        return keys[order], order
+    def _in_matrix(self) -> Any:
+        """The place in the matrix of each entry of the pattern; None if that is the same."""
+        order = self.assembly.order
+        if order is None:
+            return None
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        return places
 
     @functools.cached_property
     def places(self) -> Any:
@@ -137,6 +137,40 @@ class Plan:
             return None
         of_entries = recovery.value_of if order is None else recovery.value_of[order]
         return recovery.order, recovery.above, of_entries
+
+
+def _found(pattern: Any, rows: Any, columns: Any) -> Any:
+    """The places of entries in a canonical pattern; None if it lacks one."""
+    steps = 4 * rows.size
+    if have_numba() or steps < FEW_STEPS:
+        found = np.empty(rows.size, np.intp)
+        at = rows, columns, pattern.indptr, pattern.indices
+        return found if find_entries(*at, found, steps=steps) else None
+    n = pattern.shape[1]
+    keys = row_indices(pattern).astype(np.intp) * n + pattern.indices
+    wanted = rows * n + columns
+    found = np.searchsorted(keys, wanted)
+    lacks = (found == keys.size).any() or not np.array_equal(keys[found], wanted)
+    return None if lacks else found
+
+
+@kernel("found")
+def find_entries(rows: Any, columns: Any, starts: Any, indices: Any, found: Any) -> Any:
+    """Find entries in rows of sorted columns; whether all are there."""
+    for k in range(len(rows)):
+        low = starts[rows[k]]
+        end = starts[rows[k] + 1]
+        high = end
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < columns[k]:
+                low = middle + 1
+            else:
+                high = middle
+        if low == end or indices[low] != columns[k]:
+            return False
+        found[k] = low
+    return True
 
 
 _KNOWN: dict[int, tuple[weakref.ref[Any], dict[Any, Plan]]] = {}

@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import fwdad
-from fwdad.colouring import Colouring, colour
+from fwdad.colouring import Colouring, colour, kernels
+from fwdad.drivers.sparse import plans
 from fwdad.errors import ColouringError, PatternError, SeedError, UnsupportedTypeError
 from tests.colouring import patterns
 from tests.drivers.sparse import programs
@@ -468,3 +469,23 @@ def test_each_argument_is_checked():
             fwdad.jacobian(g, x, args=(x,), sparse=pattern)
         with pytest.raises(PatternError, match="misses the entry"):
             fwdad.jacobian(g, x, args=(x,), argnums=1, sparse=pattern)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("way", ["lists", "compiled", "arrays"])
+def test_places_of_entries(form, way, monkeypatch):
+    """Where entries stand in the matrix, by loops and by NumPy, beside a search one by one."""
+    monkeypatch.setattr(plans, "have_numba", lambda: way == "compiled")
+    monkeypatch.setattr(plans, "FEW_STEPS", 10**9 if way == "lists" else 0)
+    monkeypatch.setattr(kernels, "FEW_STEPS", 0 if way == "compiled" else 10**9)
+    dense = RNG.random((7, 9)) < 0.4
+    dense[3] = False
+    plan = plans.plan_for(sp.csr_array(dense), "forward", form)
+    i, j = plan.coordinates
+    places = {at: k for k, at in enumerate(zip(i.tolist(), j.tolist(), strict=True))}
+    rows, columns = RNG.permutation(np.argwhere(dense)).T
+    wanted = [places[at] for at in zip(rows.tolist(), columns.tolist(), strict=True)]
+    np.testing.assert_array_equal(plan.positions(rows, columns), wanted)
+    for row, column in ((3, 0), *np.argwhere(~dense)[[0, -1]]):
+        lacking = np.append(rows, row), np.append(columns, column)
+        assert plan.positions(*lacking) is None
