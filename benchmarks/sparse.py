@@ -40,8 +40,6 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def by_fwdad(problem: Problem, x: Any) -> Made:
-    import numba  # noqa: F401  (no tool's imports are timed)
-
     find = fwdad.hessian_sparsity if problem.hessian else fwdad.jacobian_sparsity
     derivative = fwdad.hessian if problem.hessian else fwdad.jacobian
     pattern, finding = timed(lambda: find(problem.f, x))
@@ -173,12 +171,15 @@ def measure(problem: Problem, tools: list[str]) -> list[list[str]]:
 
 
 def warm_up(tools: list[str]) -> None:
-    """Compile a trivial function: no row has the loading of a compiler in it."""
-    fwdad.jit(np.sin)(1.0)
+    """Take a trivial sparse Jacobian: no row has the loading of modules or a compiler in it."""
+    fwdad.jit(fwdad.jacobian(np.sin, sparse=True))(np.ones(3))
     if "asdex" in tools:
+        import asdex
         import jax
 
-        jax.jit(jax.numpy.sin)(1.0)
+        jax.config.update("jax_enable_x64", True)
+        sin, x = jax.numpy.sin, jax.numpy.ones(3)
+        jax.jit(asdex.jacobian_from_coloring(sin, asdex.jacobian_coloring(sin, x)))(x)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from fwdad.codegen.numba_support import CHECK_BOUNDS, have_numba
 
 FEW_STEPS = 20_000
-"""Python does these in some milliseconds; loading compiled code takes longer."""
+"""Python does these, in all, in some milliseconds; loading compiled code takes longer."""
 OPTIONS = {"error_model": "numpy", "boundscheck": CHECK_BOUNDS, "nogil": True}
 _LOCK = threading.RLock()
 
@@ -36,16 +36,18 @@ class Kernel:
         The names of the arrays that it writes.
     """
 
-    def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
+    def __init__(self, function: types.FunctionType, writes: tuple[str, ...]) -> None:
         names = list(inspect.signature(function).parameters)
         self._function = function
         self._written = [names.index(name) for name in writes]
         self._compiled: set[tuple[str, ...]] = set()
+        self._steps = 0  # that Python has done
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, steps: int) -> Any:
         """Run on some arguments; ``steps`` says about how often the innermost loop runs."""
-        if have_numba() and (self._compiled or steps >= FEW_STEPS):
+        self._steps += steps
+        if have_numba() and (self._compiled or self._steps >= FEW_STEPS):
             return self.run_compiled(*args)
         return self.run_on_lists(*args)
 
@@ -83,22 +85,22 @@ class Kernel:
 
         dispatcher = self._dispatcher
         signature = tuple(map(numba.typeof, args))
-        digest = disk_cache.function_digest(self._function, OPTIONS)
-        entry = None if digest is None else disk_cache.entry_digest(digest, signature)
-        found = None if entry is None else disk_cache.load(entry, signature)
+        entry = disk_cache.entry_digest(
+            disk_cache.function_digest(self._function, OPTIONS), signature
+        )
+        found = disk_cache.load(entry, signature)
         if found is not None:
             context = dispatcher.targetctx
             context.insert_user_function(found.entry_point, found.fndesc, [found.library])
             dispatcher.add_overload(found)
             return
-        if entry is not None:  # cached code has a name that no other has
-            dispatcher.py_func.__qualname__ = f"{entry}.{self._function.__name__}"
+        # cached code has a name that no other has
+        dispatcher.py_func.__qualname__ = f"{entry}.{self._function.__name__}"
         dispatcher.compile(signature)
-        if entry is not None:
-            disk_cache.save(entry, dispatcher.overloads[signature])
+        disk_cache.save(entry, dispatcher.overloads[signature])
 
 
-def kernel(*writes: str) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(*writes: str) -> Callable[[Any], Kernel]:
     """Make a function a kernel; the arguments of these names are written."""
     return lambda function: Kernel(function, writes)
 

@@ -25,7 +25,6 @@ import functools
 import hashlib
 import hmac
 import importlib.resources
-import inspect
 import logging
 import math
 import os
@@ -33,7 +32,8 @@ import pickle
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import ModuleType
@@ -108,21 +108,15 @@ def program_digest(source: Source, types: dict[str, Type], options: dict[str, An
     return _digest(repr(parts).encode())
 
 
-def function_digest(function: Callable[..., Any], options: dict[str, Any]) -> str | None:
-    """The same for a Python function that uses no names from outside but those of builtins.
-
-    None if its source cannot be read.
-    """
-    try:
-        source = inspect.getsource(function)
-    except OSError:
-        return None
+def function_digest(function: types.FunctionType, options: dict[str, Any]) -> str:
+    """The same for a Python function that uses no names from outside but those of builtins."""
+    code = function.__code__  # what Numba compiles, too; to read the source takes milliseconds
     parts = [
         ("platform", *_platform()),
         ("options", *_texts(options), CHECK_BOUNDS),
         ("numba.config", *_texts(_numba_settings())),
         ("function", function.__module__, function.__qualname__),
-        ("code", source),
+        ("code", code.co_code, code.co_consts, code.co_names, code.co_varnames),
     ]
     return _digest(repr(parts).encode())
 

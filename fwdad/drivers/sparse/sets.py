@@ -116,6 +116,7 @@ class _Rows:
         while True:
             self._resize(size, int(state[1]))
             if unite(*rest, self._columns, met, state, steps=2 * edges.on.size):
+                self._used = int(state[1])
                 return
             size *= 2
 
@@ -145,7 +146,8 @@ class _Rows:
         """The rows of some nodes as a matrix of True."""
         starts = np.concatenate([[0], np.cumsum(self._length[nodes])])
         columns = np.empty(starts[-1], self._columns.dtype)
-        copy_rows(nodes, self._first, self._columns, starts, columns, steps=columns.size)
+        held = self._columns[: self._used]
+        copy_rows(nodes, self._first, held, starts, columns, steps=columns.size)
         parts = (np.ones(columns.size, bool), columns, starts)
         made = sp.csr_array(parts, shape=(nodes.size, self._inputs))
         made.sort_indices()
@@ -247,6 +249,7 @@ def unite(
         else:
             first[v] = used
             used = end
+    state[1] = used
     return True
 
 
