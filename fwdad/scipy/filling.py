@@ -198,18 +198,19 @@ class Filling:
         return self.fill(name, Jacobian(f, **options), instead)
 
     def jacobian_in(
-        self, name: str, f: Any, form: SparseFormat, x0: Any, *, free: bool = False, **options: Any
-    ) -> Derivative:
+        self, name: str, f: Any, form: SparseFormat, x0: Any, instead: str = "",
+        *, free: bool = False, **options: Any,
+    ) -> Derivative:  # fmt: skip
         """The Jacobian by colours in a form that the solver takes, where that pays.
 
         Of few unknowns it is a dense matrix. Where the solver needs ``free`` products only, an
         operator stands for what is not sparse.
         """
         if size_of(x0) <= FEW:
-            return self.jacobian(name, f, **options)
+            return self.jacobian(name, f, instead=instead, **options)
         dense: Evaluated = JacobianOperator(f) if free else Jacobian(f, **options)
         holomorphic = options.get("holomorphic", False)
-        return self.fill(name, JacobianByColours(dense, form, holomorphic=holomorphic))
+        return self.fill(name, JacobianByColours(dense, form, holomorphic=holomorphic), instead)
 
     def products(self, name: str, gradient: Any, instead: str) -> Products:
         """The Hessian's products with directions."""

@@ -276,5 +276,6 @@ def _filled(filling: Filling, func: Any, given: dict[str, Any], x0: Any) -> dict
     found = filling.objective(func, jac, hess, hessp, x0)
     filled = {**given, **{name: value for name, value in found.items() if value is not None}}
     if "constraints" in given:
-        filled["constraints"] = filled_constraints(filling, given["constraints"], x0)
+        options = given.get("options")
+        filled["constraints"] = filled_constraints(filling, given["constraints"], x0, options)
     return filled

@@ -48,7 +48,9 @@ def minimize(
     constraints : dict, NonlinearConstraint, LinearConstraint, or several
         For ``"SLSQP"`` and ``"trust-constr"`` their Jacobians are filled in, and for the second the
         Hessians, where they are SciPy's defaults. ``jac="3-point"`` and ``"cs"``, a step and a
-        sparsity of differences stay as they are.
+        sparsity of differences stay as they are. Of more than 64 unknowns the Jacobians are taken
+        by the colours of their patterns, where these are few; for ``"trust-constr"`` they are
+        sparse matrices, if those of all constraints can be, or with ``sparse_jacobian=True``.
     verbose : int, default 0
         1 prints how each derivative was taken, and what ran it, when the call ends. ``options``
         have what the methods print themselves.
@@ -95,8 +97,8 @@ def minimize(
         derivatives = filling.objective(fun, jac, hess, hessp, x0)
         return solve(
             scipy.optimize.minimize, fun, x0, args=args, method=method, **derivatives,
-            bounds=bounds, constraints=filled_constraints(filling, constraints, x0), tol=tol,
-            callback=callback, options=options,
+            bounds=bounds, constraints=filled_constraints(filling, constraints, x0, options),
+            tol=tol, callback=callback, options=options,
         )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.optimize import BFGS, SR1, LinearConstraint, NonlinearConstraint
 
@@ -65,6 +66,57 @@ def test_many_unknowns_have_an_operator():
     least = door.minimize(lambda x: np.sum((x - 1) ** 2), np.zeros(n), constraints=ball,
                           method="trust-constr")  # fmt: skip
     assert_allclose(least.x, np.ones(n) / np.sqrt(n), atol=1e-4)
+
+
+def chain(x):
+    return x[1:] * x[:-1] + x[1:] ** 2
+
+
+def jacobian_of_chain(x):
+    rows = np.arange(len(x) - 1)
+    J = np.zeros((len(x) - 1, len(x)))
+    J[rows, rows], J[rows, rows + 1] = x[1:], x[:-1] + 2 * x[1:]
+    return J
+
+
+SPARSE, DENSE = sp.eye_array(70, format="csr"), np.eye(70)
+
+
+@pytest.mark.parametrize(
+    ("others", "option", "sparse"),
+    [
+        ([], None, True),
+        ([LinearConstraint(SPARSE, -9, 9)], None, True),
+        ([{"type": "ineq", "fun": chain}], None, True),
+        ([LinearConstraint(DENSE, -9, 9)], None, False),  # SciPy takes no mixture
+        ([NonlinearConstraint(lambda x: x @ x, -99, 99)], None, False),
+        ([NonlinearConstraint(chain, -9, 9, jac="3-point")], None, False),
+        ([LinearConstraint(DENSE, -9, 9)], True, True),
+        ([], False, False),
+    ],
+)
+def test_sparse_matrices_if_all_can_be(others, option, sparse):
+    x = np.linspace(0.2, 1.3, 70)
+    several = [NonlinearConstraint(chain, -9, 9), *others]
+    options = {} if option is None else {"sparse_jacobian": option}
+    filling = Filling("minimize", "trust-constr", 0)
+    J = filled_constraints(filling, several, x, options)[0].jac(x)
+    assert sp.issparse(J) == sparse
+    assert_allclose(J.toarray() if sparse else J, jacobian_of_chain(x), rtol=1e-13)
+    found = door.minimize(
+        lambda x: np.sum((x - 1) ** 2), x, method="trust-constr", constraints=several,
+        options={"maxiter": 3, **options},
+    )  # fmt: skip
+    assert sp.issparse(found.jac[0]) == sparse
+
+
+def test_dense_matrices_by_colours(capsys):
+    x = np.linspace(0.2, 1.3, 70)
+    found = door.minimize(
+        lambda x: np.sum((x - 1) ** 2), x, constraints={"type": "ineq", "fun": chain}, verbose=1
+    )
+    assert found.success
+    assert "is a dense matrix of few entries, by 2 directions" in capsys.readouterr().out
 
 
 def test_what_is_given_stays():
