@@ -265,6 +265,8 @@ def jacrev(
 
 
 @overload
+def grad(f: Gradient[P], *, chunk: ChunkSize = "auto") -> Gradient[P]: ...
+@overload
 def grad(
     f: Callable[Concatenate[Any, P], Any],
     argnums: Literal[0] = 0,

@@ -88,7 +88,11 @@ class Jitted(Carrier, Generic[P, R]):
         self.derivatives: dict[Any, Any] = {}  # kept here by drivers/tape_cache.py
         _ALL.add(self)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *args: Any, out: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         try:
             try:

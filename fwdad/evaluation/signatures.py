@@ -110,7 +110,10 @@ class Same(Protocol):
 class Gradient(Protocol[P]):
     """``grad(f)``."""
 
+    @overload
     def __call__(self, x: T, /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    def __call__(self, x: Any, /, *args: Any, out: T, **kwargs: Any) -> T: ...
 
 
 class GradientOfSecond(Protocol[P]):
@@ -134,7 +137,10 @@ class GradientAndAux(Protocol[P, A_co]):
 class ValueAndGradient(Protocol[P, R_co]):
     """``value_and_grad(f)``."""
 
+    @overload
     def __call__(self, x: T, /, *args: P.args, **kwargs: P.kwargs) -> tuple[R_co, T]: ...
+    @overload
+    def __call__(self, x: Any, /, *args: Any, out: T, **kwargs: Any) -> tuple[R_co, T]: ...
 
 
 class ValueAndGradientOfSecond(Protocol[P, R_co]):
@@ -154,6 +160,8 @@ class ValueAndGradientOfBoth(Protocol[P, R_co]):
 class Hessian(Protocol[P]):
     """``hessian(f)``."""
 
+    @overload
+    def __call__(self, x: Any, /, *args: Any, out: T, **kwargs: Any) -> T: ...
     @overload
     def __call__(self, x: float, /, *args: P.args, **kwargs: P.kwargs) -> float: ...
     @overload
@@ -178,6 +186,8 @@ class HessianProduct(Protocol[P]):
 class JacobianOfArray(Protocol[P]):
     """``jacobian(f)`` and its relatives where f returns an array."""
 
+    @overload
+    def __call__(self, x: Any, /, *args: Any, out: T, **kwargs: Any) -> T: ...
     @overload
     def __call__(self, x: float | Array, /, *args: P.args, **kwargs: P.kwargs) -> Array: ...
     @overload

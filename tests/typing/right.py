@@ -10,8 +10,10 @@ from fwdad.reversible import reversible
 
 Vector = NDArray[np.float64]
 Float1D = np.ndarray[tuple[int], np.dtype[np.float64]]
+Float2D = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 x: Float1D = np.ones(3)
+square: Float2D = np.ones((3, 3))
 
 
 def loss(w: Vector, scale: float, *, power: int = 2) -> float:
@@ -145,3 +147,10 @@ assert_type(fwdad.hessian(loss, x, args=(2.0,), out=np.ones((3, 3))), Any)
 assert_type(fwdad.jit(loss).bind(x, 2.0)(), float)
 assert_type(fwdad.jit(fwdad.grad(loss)).bind(x, 2.0)(), Float1D)
 assert_type(fwdad.jit(fwdad.grad(loss)).bind(x, 2.0, out=np.ones(3))(), Float1D)
+assert_type(fwdad.grad(loss)(x, 2.0, out=x), Float1D)
+assert_type(fwdad.grad(fwdad.jit(loss))(x, 2.0, out=x), Float1D)
+fwdad.jit(fwdad.grad(loss))(x, 2.0, out=x)
+assert_type(fwdad.value_and_grad(loss)(x, 2.0, out=x), tuple[float, Float1D])
+assert_type(fwdad.jacfwd(field)(x, out=square), Float2D)
+assert_type(fwdad.hessian(loss)(x, 2.0, out=square), Float2D)
+assert_type(fwdad.jit(fwdad.grad(loss))(x, 2.0), Float1D)
