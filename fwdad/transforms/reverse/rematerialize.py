@@ -39,7 +39,7 @@ from fwdad.transforms.reverse.sweep import Sweep
 _CHEAP = 6  # arithmetic operations that cost as much as a number that is kept and read again
 _ARRAY = 2  # those that one on an array counts for: two or three cost as much as a copy
 _PLAIN = (Cost.ARITHMETIC, Cost.DIVISION)
-_DEAR = (Cost.ROOT, Cost.LIBRARY)
+DEAR = (Cost.ROOT, Cost.LIBRARY)
 
 
 class Resolver:
@@ -243,7 +243,7 @@ class Resolver:
         if any(is_array(a) for a in values_in(op.operands())):
             if op.function is not length_of:
                 return None
-        return 20 if cost_of(op) in _DEAR else 1
+        return 20 if cost_of(op) in DEAR else 1
 
     def _cost_of_array(self, op: Apply, v: Value) -> int | None:
         """The same for a call that returns an array; a view costs nothing."""

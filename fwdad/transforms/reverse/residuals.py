@@ -7,15 +7,20 @@ otherwise it is kept: a branch returns it, a loop pushes it onto a stack.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Any
+
+from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.builder.shape_env import length_if_any, length_of
-from fwdad.ir.ops import Apply, Block, Load, Op, Operand, Value, values_in
-from fwdad.ir.rewrite import all_used
+from fwdad.ir.ops import Apply, Block, Effect, Load, Op, Operand, Value, is_array, values_in
+from fwdad.ir.primitives.identity import identity
+from fwdad.ir.rewrite import all_used, key_of
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.overwriting import Overwriting
 from fwdad.transforms.reverse.reads import Reads
 from fwdad.transforms.reverse.region import Region, Segment
-from fwdad.transforms.reverse.rematerialize import Resolver
+from fwdad.transforms.reverse.rematerialize import DEAR, Resolver
 from fwdad.transforms.reverse.sweep import Sweep
 from fwdad.transforms.reverse.view_cotangents import ViewCotangents
 
@@ -59,6 +64,7 @@ class Residuals:
                 self.resolve(inner)
             return
         ops, region.block.ops = region.block.ops, []
+        self._share(ops, region)
         for op in ops:
             if not (isinstance(op, Apply) and op.function in (length_of, length_if_any)):
                 region.needed |= all_used(op)
@@ -70,6 +76,30 @@ class Residuals:
         region.block.results = [resolver.operand(r) for r in region.block.results]
         region.block.ops += resolver.take()
         region.close()
+
+    def _share(self, ops: list[Op], region: Region) -> None:
+        """Take what the program has computed before: the sine that the cosine's rule needs.
+
+        An array is taken if it is kept anyway.
+        """
+        if not any(map(_is_dear, ops)):
+            return
+        needed: set[Value] = set().union(*map(all_used, ops))
+        known: dict[Hashable, Value] = {}
+        outer: Region | None = region
+        while outer is not None:
+            for op in outer.source.ops:
+                if _is_dear(op):
+                    (v,) = op.outputs
+                    arrays = [x for x in (*op.outputs, *op.operands()) if is_array(x)]
+                    written = any(map(self.sweep.structure.is_memory, arrays))
+                    if not arrays or (v in needed and not written):
+                        known.setdefault(_key(op), v)
+            outer = outer.parent
+        for op in ops:
+            if _is_dear(op) and _key(op) in known:
+                assert isinstance(op, Apply)
+                op.function, op.args = identity, (known[_key(op)],)
 
     def _resolve(self, region: Region, segment: Segment) -> Resolver:
         """Resolve what one segment uses; return what has resolved it."""
@@ -107,6 +137,17 @@ class Residuals:
             alive |= all_used(op)
         region.block.ops[start:] = kept[::-1]
         self.sweep.recorder.lengths.unmeasure(gone)
+
+
+def _is_dear(op: Op) -> bool:
+    """Whether an operation computes one value by a function that takes longer than to keep it."""
+    if not isinstance(op, Apply) or isinstance(op, Effect) or op.kwargs or op.mutated:
+        return False
+    return len(op.outputs) == 1 and cost_of(op) in DEAR
+
+
+def _key(op: Any) -> Hashable:
+    return op.function, key_of(op.args)
 
 
 def _rewrite(op: Op, resolver: Resolver) -> None:
