@@ -292,9 +292,10 @@ def show(
         return SourceText(numpy_source(program).text)
     uses_numba("numba")
     from fwdad.codegen.callbacks.outline import compilable  # noqa: PLC0415  (imports Numba)
+    from fwdad.codegen.passes.zero_tests import without_tests  # noqa: PLC0415  (imports Numba)
 
     try:
-        return SourceText(compilable(program).text())
+        return SourceText(compilable(without_tests(program) or program).text())
     except CannotCompileError:  # NumPy runs the whole
         return SourceText(numpy_source(program).text)
 

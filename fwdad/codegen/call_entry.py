@@ -28,6 +28,7 @@ if have_numba():
     from fwdad.codegen.callbacks.outline import Compilable, compilable
     from fwdad.codegen.llvm.scalars import NO_FLOAT
     from fwdad.codegen.numba_compile import OPTIONS, Machine
+    from fwdad.codegen.passes.zero_tests import LostZeroError, without_tests
     from fwdad.codegen.runtime.arithmetic import BROADCAST, NO_INT
 
     resolve_pending()  # Numba has imported parts of SciPy
@@ -46,6 +47,7 @@ class Compiled:
     ``left`` says why NumPy runs the whole although Numba was requested; ``kernel`` is Numba's
     dispatcher, or None, and ``serves`` compiles it for a signature if need be. ``source`` has what
     compiled code calls of Python's, and ``seconds`` is how long calls have taken if there is any.
+    A kernel that ``is_untested`` may raise where the program does not.
     """
 
     call: Callable[..., tuple[Any, ...]]
@@ -55,6 +57,7 @@ class Compiled:
     kernel: Any = None
     serves: Callable[[tuple[Any, ...]], bool] = lambda _: False
     seconds: float = 0.0
+    is_untested: bool = False
     prepare: Callable[..., None] = _done
 
     def reasons(self) -> list[CannotCompileError]:
@@ -62,17 +65,22 @@ class Compiled:
         return [*self.left, *(e for c in self.source.callbacks for e in c.reasons)]
 
 
-def compile_program(program: Program, backend: Backend = "numba") -> Compiled:
+def compile_program(
+    program: Program, backend: Backend = "numba", *, untested: bool = False
+) -> Compiled:
     """Make a traced program callable under NumPy or Numba.
 
     What Numba cannot compile is called by compiled code, and runs under NumPy. So does the whole
-    program if compiling the rest does not pay; ``left`` of the result says why.
+    program if compiling the rest does not pay; ``left`` of the result says why. With ``untested``
+    the kernel may multiply without tests (``passes/zero_tests.py``) and raise: only ``call`` makes
+    that good.
     """
     plain = _Plain(program)
     if backend == "numpy" or not have_numba():
         return Compiled(plain.run, plain.source, "numpy")
     try:
-        return _Entry(program, compilable(program), plain).made
+        tried = (without_tests(program) if untested else None) or program
+        return _Entry(program, tried, compilable(tried), plain).made
     except CannotCompileError as error:
         return Compiled(plain.run, plain.source, "numpy", [error])
 
@@ -97,11 +105,13 @@ class _Plain:
 class _Entry:
     """Compiles for the types of arguments as they come, and decides what to do when that fails."""
 
-    def __init__(self, program: Program, given: Compilable, plain: _Plain) -> None:
+    def __init__(self, program: Program, tried: Program, given: Compilable, plain: _Plain) -> None:
         self.program = program
+        self._tried = tried  # the program, or one without tests
         self.plain = plain
         self.made = Compiled(self._first, given.source, "numba", serves=self._serves_types)
         self.made.prepare = self._prepare
+        self.made.is_untested = tried is not program
         # what has been put out, or written, would be so twice
         self._once = any(program.written) or any(isinstance(op, Effect) for op in program.walk())
         self._lock = threading.RLock()
@@ -132,7 +142,7 @@ class _Entry:
                 if str(error) in tried:  # what is left of its line is refused again
                     raise error
                 tried.add(str(error))
-                self._begin(compilable(self.program, made.left))
+                self._begin(compilable(self._tried, made.left))
             except CannotCompileError:
                 made.backend, made.source, made.kernel = "numpy", self.plain.source, None
                 self._settle(self.plain.run)
@@ -198,6 +208,8 @@ class _Entry:
             raise error
         if isinstance(error, OtherWayError):  # who has called it tries another tape
             raise error
+        if isinstance(error, LostZeroError):
+            return self._with_tests(leaves)
         if isinstance(error, BoundsError):
             raise self._located(error) from None
         if any(type(x) is int and not -(2**63) <= x < 2**63 for x in leaves):
@@ -213,6 +225,22 @@ class _Entry:
         if not (new or _leaves_type(error)) and self._serves(leaves):
             _report(f"the compiled code of {self.program.name}", error)
         return result
+
+    def _with_tests(self, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The results of the program with its tests, which is compiled and stays."""
+        with global_compiler_lock, self._lock:
+            if self._tried is not self.program:
+                self._tried, before = self.program, self._fast
+                try:
+                    self._begin(compilable(self.program))
+                    self._prepare(*leaves)
+                except CannotCompileError as error:
+                    self.made.left.append(error)
+                    self._settle(self.plain.run)
+                    return self.plain.run(*leaves)
+                for names in (before.__globals__, *before.__dict__.get("callers", ())):
+                    names["kernel"] = self.kernel
+        return self.made.call(*leaves)
 
     def _located(self, error: BoundsError) -> BoundsError:
         """The error with its line of the source, and the closest user's line at or before it."""
@@ -289,5 +317,6 @@ def _wrapper(
     call: Any = define(text, filename, namespace, "call")
     if not timed:
         call.direct = kernel, failed, kinds  # what a caller may call directly
+        call.callers = []  # the namespaces of those, which are given another kernel
     wrapper: Callable[..., Any] = call
     return wrapper

@@ -20,12 +20,13 @@ class Runner:
     """A program as a function under the backend that was asked for, one of those of :func:`jit`."""
 
     def __init__(self, program: Program, backend: str) -> None:
+        self._program = program
         self._made: Any = None
         self._serves: dict[Any, bool] = {}
         if uses_numba(backend):
             from fwdad.codegen.call_entry import compile_program  # noqa: PLC0415  (imports Numba)
 
-            self._made = compile_program(program, "numba")
+            self._made = compile_program(program, "numba", untested=True)
         else:
             self._plain = compiled(numpy_source(program))
 
@@ -54,6 +55,15 @@ class Runner:
     def compiled(self) -> Any:
         """The program compiled for Numba, or None under NumPy."""
         return self._made
+
+    @functools.cached_property
+    def callee(self) -> Any:
+        """The same for other compiled code to call, which does not run it again if it raises."""
+        if self._made is None or not self._made.is_untested:
+            return self._made
+        from fwdad.codegen.call_entry import compile_program  # noqa: PLC0415  (imports Numba)
+
+        return compile_program(self._program, "numba")
 
     @property
     def function(self) -> Callable[..., Any]:

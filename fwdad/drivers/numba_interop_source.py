@@ -112,7 +112,7 @@ class CallWriter:
 
     def _kernel(self, made: Any) -> Any:
         """The compiled tape; what it captures has Numba's types of constants."""
-        tape, compiled = made.tape, made.run.compiled
+        tape, compiled = made.tape, made.run.callee
         if compiled is None:
             raise TypingError(
                 f'{self._name} was made for NumPy (backend="numpy"), so it cannot be called '

@@ -212,6 +212,7 @@ def call_lines(
         namespace["run"] = run
         return [f"made = run({given})"]
     namespace["kernel"], namespace["failed"], kinds = run.direct
+    run.callers.append(namespace)
     lines = ["try:", f"    made = kernel({given})"]
     if any(kind is not None for kind in kinds):
         namespace |= {f"as{k}": kind for k, kind in enumerate(kinds)}
