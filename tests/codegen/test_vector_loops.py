@@ -9,6 +9,8 @@ import fwdad
 
 pytest.importorskip("numba")
 
+from fwdad.codegen.loops.source import numba_source
+
 
 def rows(x, w, c):
     """In the inner loop backwards the cotangent of ``s`` is the same in all iterations."""
@@ -60,7 +62,7 @@ def test_zeros_stay_zeros_beside_what_is_odd(gradient, rng, n):
 
 def test_code(gradient, rng):
     gradient(rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=3))
-    source = fwdad.show(gradient, backend="numba")
+    source = numba_source(gradient.last.tape.program)[0].code  # where a result is NaN, that runs
     assert source.count("scaled_in_vectors(") == 1, source
     assert source.count("summed(") == 1, source  # the cotangent of `scale`
     assert source.count("scaled(") == 1, source  # outside of the inner loop

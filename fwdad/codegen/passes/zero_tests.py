@@ -42,9 +42,10 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.identity import identity
+from fwdad.ir.primitives.scatter_add import is_scatter
 from fwdad.ir.primitives.stacks import new_stack, pop, push, top
 from fwdad.ir.rewrite import with_blocks, with_ops
-from fwdad.ir.types import BOOL, ArrayType
+from fwdad.ir.types import BOOL, INT, ArrayType
 from fwdad.ops import record_of
 from fwdad.tangents.chunk import LAWS
 from fwdad.tangents.scaling import scale_lanes
@@ -115,10 +116,11 @@ def _unless_nan(results: Iterable[Value]) -> list[Op]:
     ops: list[Op] = []
     for r in results:
         found = Value(BOOL)
-        if is_array(r):
-            each = Value(ArrayType(BOOL.dtype, r.type.shape))
+        if is_array(r):  # they are counted, which LLVM does in vectors; `np.any` stops at the first
+            each, count = Value(ArrayType(BOOL.dtype, r.type.shape)), Value(INT)
             ops.append(Apply(np.isnan, (r,), outputs=(each,)))
-            ops.append(Apply(np.any, (each,), outputs=(found,)))
+            ops.append(Apply(np.sum, (each,), outputs=(count,)))
+            ops.append(Apply(operator.ne, (count, 0), outputs=(found,)))
         else:
             ops.append(Apply(np.isnan, (r,), outputs=(found,)))
         holds = Value(BOOL)
@@ -219,7 +221,7 @@ class _Flow:
 
 def _keeps_nan(op: Apply) -> bool:
     """Whether a NaN in an operand is one in what an operation returns, or might have been zero."""
-    if op.function in _KEEP_NAN or op.function in LINEAR:
+    if op.function in _KEEP_NAN or op.function in LINEAR or is_scatter(op):
         return True
     try:
         function = record_of(op.function).stands_for or op.function
