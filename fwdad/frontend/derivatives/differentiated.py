@@ -334,10 +334,12 @@ class Differentiated:
 
         Otherwise these other uses would be differentiated, too.
         """
-        taken, found = _from_outside(block), []
+        recorder, taken, found = self.tracer.recorder, _from_outside(block), []
         for x in own:
-            if x.value in taken:
-                x = self.tracer.recorder.apply_typed(identity, (x,), x.value.type)
+            if x.value in taken and x.is_array:  # which may be written later
+                x = recorder.load(x, Ellipsis)
+            elif x.value in taken:
+                x = recorder.apply_typed(identity, (x,), x.value.type)
             taken.add(x.value)
             found.append(x)
         return found

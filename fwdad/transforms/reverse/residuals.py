@@ -13,8 +13,7 @@ from typing import Any
 from fwdad.ir.analysis.costs import cost_of
 from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.ops import Apply, Block, Effect, Load, Op, Operand, Value, is_array, values_in
-from fwdad.ir.primitives.identity import identity
-from fwdad.ir.rewrite import all_used, key_of
+from fwdad.ir.rewrite import all_used, key_of, substitute
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.reverse.kept import Kept
 from fwdad.transforms.reverse.overwriting import Overwriting
@@ -64,7 +63,7 @@ class Residuals:
                 self.resolve(inner)
             return
         ops, region.block.ops = region.block.ops, []
-        self._share(ops, region)
+        ops = self._shared(ops, region)
         for op in ops:
             if not (isinstance(op, Apply) and op.function in (length_of, length_if_any)):
                 region.needed |= all_used(op)
@@ -77,13 +76,13 @@ class Residuals:
         region.block.ops += resolver.take()
         region.close()
 
-    def _share(self, ops: list[Op], region: Region) -> None:
+    def _shared(self, ops: list[Op], region: Region) -> list[Op]:
         """Take what the program has computed before: the sine that the cosine's rule needs.
 
         An array is taken if it is kept anyway.
         """
         if not any(map(_is_dear, ops)):
-            return
+            return ops
         needed: set[Value] = set().union(*map(all_used, ops))
         known: dict[Hashable, Value] = {}
         outer: Region | None = region
@@ -96,10 +95,16 @@ class Residuals:
                     if not arrays or (v in needed and not written):
                         known.setdefault(_key(op), v)
             outer = outer.parent
-        for op in ops:
-            if _is_dear(op) and _key(op) in known:
-                assert isinstance(op, Apply)
-                op.function, op.args = identity, (known[_key(op)],)
+        instead: dict[Value, Operand] = {
+            op.outputs[0]: known[_key(op)] for op in ops if _is_dear(op) and _key(op) in known
+        }
+        left = Block(
+            region.block.params, [op for op in ops if instead.keys().isdisjoint(op.outputs)]
+        )
+        left.results = region.block.results
+        substitute(left, instead)
+        region.block.results = left.results
+        return left.ops
 
     def _resolve(self, region: Region, segment: Segment) -> Resolver:
         """Resolve what one segment uses; return what has resolved it."""

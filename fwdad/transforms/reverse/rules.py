@@ -80,6 +80,10 @@ class Rules:
         if len(op.outputs) == 1 and self._is_view(op):
             self.view_cotangents.give_back(op)
             return  # else the cotangent is a view of that of the argument
+        self._by_function(op, bars)
+
+    def _by_function(self, op: Apply, bars: list[Any]) -> None:
+        """Add what the cotangents of the results contribute to those of the arguments."""
         function = ruled_function(op)
         if function is load_lanes:
             self._loaded_lanes(op, bars[0])
@@ -112,8 +116,7 @@ class Rules:
 
     def add_through(self, op: Apply, v: Value, x_bar: Any) -> None:
         """Add the contribution of one result of a call to the cotangents of the arguments."""
-        bars = [x_bar if out is v else None for out in op.outputs]
-        self._by_rule(op, ruled_function(op), bars)
+        self._by_function(op, [x_bar if out is v else None for out in op.outputs])
 
     def _is_view(self, op: Apply) -> bool:
         (v,) = op.outputs

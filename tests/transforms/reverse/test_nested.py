@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from tests.differences import difference_along
+from tests.differences import central_differences, difference_along
 from tests.transforms.reverse.random_stores import POINT, program
 
 X = np.linspace(0.3, 1.2, 4)
@@ -86,3 +86,31 @@ def test_a_side_of_a_branch_that_is_not_taken(first):
     found = fwdad.jit(fwdad.grad(product), backend="numpy")(x)
     expected = fwdad.jvp(lambda x: fwdad.jacobian(left_out, x, mode="forward"), x, v)[1]
     assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+def read_and_written(x):
+    """The point of a gradient is read by its function, too, and written later."""
+    b, u = x[1], x * 1.0
+    for k in range(len(x)):
+        g = fwdad.grad(lambda t: np.sum(t * t * u))(u)
+        b = b + g[1] * x[0]
+        u[k] = np.sqrt(u[k])
+    return b + np.sum(u)
+
+
+def compared(x):
+    b, u = x[1], x * 1.0
+    for k in range(len(x)):
+        g = fwdad.grad(lambda t: np.sum(t * t * u))(u)
+        b = b * 2.0 if g[1] > 0.9 else b
+        u[k] = np.sqrt(u[k])
+    return b + np.sum(u)
+
+
+@pytest.mark.parametrize("f", [read_and_written, compared])
+def test_a_point_that_is_read_from_outside_too(f):
+    wanted = central_differences(f, X)
+    for g in (fwdad.grad(f), fwdad.jit(fwdad.grad(f)), fwdad.jit(fwdad.grad(f), backend="numpy")):
+        assert_allclose(g(X), wanted, rtol=1e-7)
+    assert_allclose(fwdad.jacobian(f, X, mode="forward"), wanted, rtol=1e-7)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f))(X), wanted, rtol=1e-7)
