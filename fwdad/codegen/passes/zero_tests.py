@@ -52,8 +52,7 @@ from fwdad.tangents.scaling import scale_lanes
 from fwdad.transforms.forward import load_lanes, place_lanes, unit_lanes, zero_lanes
 
 _KEEP_NAN = {
-    identity, sum_to, push, pop, top, load_lanes, place_lanes, unit_lanes, zero_lanes, np.array,
-    np.asarray, np.empty, np.zeros, new_stack,
+    identity, sum_to, push, pop, top, load_lanes, place_lanes, unit_lanes, zero_lanes,
 }  # fmt: skip
 _NOT_IN_ALL = {np.interp, np.linalg.solve}
 """Linear in some of their arguments, and in others anything."""
@@ -224,11 +223,12 @@ def _keeps_nan(op: Apply) -> bool:
     if op.function in _KEEP_NAN or op.function in LINEAR or is_scatter(op):
         return True
     try:
-        function = record_of(op.function).stands_for or op.function
+        record = record_of(op.function)
+        function = record.stands_for or op.function
         hash(function)
     except TypeError:
         return False
-    return function in LAWS and function not in _NOT_IN_ALL
+    return record.gathers or (function in LAWS and function not in _NOT_IN_ALL)
 
 
 def _closure(cells: set[Value], edges: dict[Value, set[Value]]) -> set[Value]:
