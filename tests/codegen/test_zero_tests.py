@@ -180,7 +180,15 @@ def until(x):
     return x * k
 
 
-LOSING = [compared, greatest, counted, stepped, places, until]
+def carried(x):
+    """The loop's condition is of what it carries."""
+    k, g = 0, fwdad.grad(roots)(x)
+    while g[2] > 0.0 and k < 3:
+        g, k = g - fwdad.grad(roots)(x), k + 1
+    return g + k
+
+
+LOSING = [compared, greatest, counted, stepped, places, until, carried]
 
 
 @pytest.mark.parametrize("f", LOSING, ids=lambda f: f.__name__)
