@@ -188,7 +188,12 @@ def carried(x):
     return g + k
 
 
-LOSING = [compared, greatest, counted, stepped, places, until, carried]
+def as_condition(x):
+    """A cotangent of zero is false, and NaN is true."""
+    return np.where(fwdad.grad(roots)(x) - 1.0, x + 1.0, 2.0 * x)
+
+
+LOSING = [compared, greatest, counted, stepped, places, until, carried, as_condition]
 
 
 @pytest.mark.parametrize("f", LOSING, ids=lambda f: f.__name__)

@@ -193,6 +193,8 @@ class _Flow:
     def _apply(self, op: Apply) -> None:
         if not _keeps_nan(op):
             self._lose(op.operands_read())
+        elif op.function is np.where:  # of a number as condition, which NaN is true for
+            self._lose(op.args[0])
         into = [*op.outputs, *op.writes()]
         self._flows(op.operands_read(), into)
 
