@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -230,7 +231,7 @@ class _Entry:
         """The results of the program with its tests, which is compiled and stays."""
         with global_compiler_lock, self._lock:
             if self._tried is not self.program:
-                self._tried, before = self.program, self._fast
+                self._tried, before, self.made.is_untested = self.program, self._fast, False
                 try:
                     self._begin(compilable(self.program))
                     self._prepare(*leaves)
@@ -238,8 +239,11 @@ class _Entry:
                     self.made.left.append(error)
                     self._settle(self.plain.run)
                     return self.plain.run(*leaves)
-                for names in (before.__globals__, *before.__dict__.get("callers", ())):
+                known = [caller.names for caller in before.__dict__.get("callers", ())]
+                for names in (before.__globals__, *known):
                     names["kernel"] = self.kernel
+                if "direct" in before.__dict__:
+                    before.__dict__["direct"] = (self.kernel, *before.__dict__["direct"][1:])
         return self.made.call(*leaves)
 
     def _located(self, error: BoundsError) -> BoundsError:
@@ -317,6 +321,7 @@ def _wrapper(
     call: Any = define(text, filename, namespace, "call")
     if not timed:
         call.direct = kernel, failed, kinds  # what a caller may call directly
-        call.callers = []  # the namespaces of those, which are given another kernel
+    if not timed and made.is_untested:
+        call.callers = weakref.WeakSet()  # those, which are given another kernel
     wrapper: Callable[..., Any] = call
     return wrapper

@@ -200,6 +200,13 @@ def apart_lines(
     return values, lines
 
 
+class Caller:
+    """Where a kernel is called that may be replaced; it is referred to weakly, and ends with it."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+
+
 def call_lines(
     run: Any, inputs: list[str], namespace: dict[str, Any], otherwise: tuple[str, ...] = ()
 ) -> list[str]:
@@ -212,7 +219,9 @@ def call_lines(
         namespace["run"] = run
         return [f"made = run({given})"]
     namespace["kernel"], namespace["failed"], kinds = run.direct
-    run.callers.append(namespace)
+    if hasattr(run, "callers"):
+        namespace["caller"] = Caller(namespace)
+        run.callers.add(namespace["caller"])
     lines = ["try:", f"    made = kernel({given})"]
     if any(kind is not None for kind in kinds):
         namespace |= {f"as{k}": kind for k, kind in enumerate(kinds)}

@@ -1,5 +1,9 @@
 """Products without tests: the same results, also where a cotangent of zero meets an infinity."""
 
+import gc
+import types
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -238,3 +242,23 @@ def test_the_program_stays_as_it_is():
     assert isinstance(made.block.ops[-1], Check)
     assert made.block.ops[-1].exception is LostZeroError
     assert without_tests(fwdad.trace(roots, X).program) is None
+
+
+def test_what_calls_a_kernel_is_not_kept():
+    """Each pullback has code of its own, with its data; it ends with the pullback."""
+    f = fwdad.jit(roots)
+    held = []
+    for k in range(12):
+        _, pullback = fwdad.vjp(f, X + 0.01 * k)
+        pullback(1.0)
+        held.append(weakref.ref(pullback))
+    del pullback
+    gc.collect()
+    assert [r() for r in held] == [None] * 12
+    callers = [
+        o.__dict__["callers"]
+        for o in gc.get_objects()
+        if type(o) is types.FunctionType and "callers" in o.__dict__  # a proxy may be dead
+    ]
+    assert callers
+    assert max(map(len, callers)) < 12

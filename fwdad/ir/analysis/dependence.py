@@ -12,6 +12,7 @@ from fwdad.ir.ops import (
     Block,
     Branch,
     Check,
+    Effect,
     Load,
     Loop,
     Op,
@@ -76,7 +77,7 @@ def _counts_apart(span: tuple[Operand, Operand, Operand]) -> bool:
 def _is_known(op: Op) -> bool:
     """Whether this module understands all effects of an operation."""
     if isinstance(op, Apply):  # a stack is memory, too
-        return bool(op.outputs or op.mutated)
+        return bool(op.outputs or op.mutated) and not isinstance(op, Effect)
     return isinstance(op, (Load, Store, Update, Check, Branch, Loop))
 
 

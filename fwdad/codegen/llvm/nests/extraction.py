@@ -68,9 +68,8 @@ def without_nests(
     own = (source.name, *source.parts, *source.outlined)
     known |= dict.fromkeys(own, (source.inner, types))
     for function in ast.parse(source.code).body:
-        is_known = isinstance(function, ast.FunctionDef) and function.name in known
-        if isinstance(function, ast.FunctionDef) and is_known:
-            cutter = _Cutter(function, source.namespace, *known.get(function.name, ((), {})))
+        if isinstance(function, ast.FunctionDef) and function.name in known:
+            cutter = _Cutter(function, source.namespace, *known[function.name])
             for body, live in cutter.nests():
                 nest, given, kept = cutter.nest(body, live, nests)
                 if nest.name in refused:
