@@ -23,7 +23,8 @@ class NewArrays:
     """Writes definitions of arrays that are then filled.
 
     ``open`` are the loops being written, outermost first; ``axes`` the orders of axes that were
-    chosen; arrays that are ``loose`` have types that leave their layout open.
+    chosen; arrays that are ``loose`` have types that leave their layout open. Nothing is left of
+    ``temporaries`` when an iteration ends.
     """
 
     def __init__(self, draft: Draft, lanes: set[Value], memory: Memory, loops: LoopLines) -> None:
@@ -35,7 +36,7 @@ class NewArrays:
         self.axes = axes_of_memory(program, memory.of, memory.known)
         self.loose = merged_arrays(program.block) - lanes
         self._lane_memory = lane_memory(program, lanes)
-        self._temporaries = temporaries(program, memory.of)
+        self.temporaries = temporaries(program, memory.of)
 
     def new(
         self,
@@ -70,7 +71,7 @@ class NewArrays:
 
     def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
         """The outermost loop before which an array can be allocated, and its lengths there."""
-        if value in self._temporaries and value not in self._lane_memory:
+        if value in self.temporaries and value not in self._lane_memory:
             for loop in self.open:
                 shape = loop.shape(value)
                 if shape is not None:
@@ -79,7 +80,7 @@ class NewArrays:
 
     def begin(self, stacks: Sequence[Value], lines: Sequence[str], op: Op) -> None:
         """Write lines that allocate some stacks: before the loops, if nothing is left on them."""
-        if self.open and self._temporaries.issuperset(stacks):
+        if self.open and self.temporaries.issuperset(stacks):
             self.open[0].made += lines
             return
         for line in lines:

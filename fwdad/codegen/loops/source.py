@@ -294,6 +294,7 @@ class NumbaWriter:
             few = bits <= _BITS and _of_constant(step) <= _BITS
             w.operands.bits[op.body.params[0]] = max(48, bits + 1) if few else 64
         loop = OpenLoop(len(w.code.lines), w.code.indent, self._known_lengths(), w.helpers.use)
+        array_stacks.settle(w, op, loop)
         if not w.arrays.open:
             stack_reservation.reserve(w, op, loop)
         array_stacks.make_room(w, op)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fwdad.codegen.passes.registers import MAX_LANES
-from fwdad.ir.ops import Apply, Block, Call, Op, Operand, Program, Value, type_of_operand, values_in
-from fwdad.ir.primitives.stacks import pop, push, thin, top
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Call,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Value,
+    type_of_operand,
+    values_in,
+)
+from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.types import ArrayType, Size, Type
 from fwdad.transforms.passes import called_from
 
@@ -16,24 +28,31 @@ from fwdad.transforms.passes import called_from
 class Held:
     """The memory of one stack of the tape, or of several that are pushed and popped together.
 
-    ``stacks`` are in the order in which their numbers are interleaved. ``begins`` and ``ends`` are
-    the first and last pushes of an iteration, ``lowers`` its first pop.
+    ``stacks`` are in the order in which what an iteration pushes is stored, its frame. ``begins``
+    and ``ends`` are the first and last pushes of an iteration, ``lowers`` its first pop. Arrays
+    whose ``lengths`` are known before they are pushed begin at ``offsets``; the last one is where
+    the frame ends.
     """
 
     def __init__(self, t: Type) -> None:
         self.type = t
         self.stacks: list[Value] = []
+        self.lengths: dict[Value, list[str]] = {}
+        self.offsets: list[str] = []
         self.begins: set[Op] = set()
         self.ends: set[Op] = set()
         self.lowers: set[Op] = set()
         self.name = self.top = self.shapes = ""
         self.unknown: list[int] = []  # the axes whose lengths are on the stack of shapes
+        self.mixed: set[int] = set()  # those whose lengths differ between pushes
 
     @property
     def each(self) -> int:
         """How many elements a push adds; 0 if that varies."""
         shape = self.type.shape if isinstance(self.type, ArrayType) else ()
-        return 0 if self.unknown else math.prod(d for d in shape if isinstance(d, int))
+        if shape and len(self.stacks) > 1:
+            return 0
+        return math.prod(d if isinstance(d, int) else 0 for d in shape) if not self.unknown else 0
 
     @property
     def few(self) -> bool:
@@ -49,20 +68,39 @@ class Held:
         return f"{self.name}[{self.above(k)}]"
 
     def above(self, k: int) -> str:
-        """The index of the k-th number to be pushed next, or last popped."""
-        return f"{self.top} + {k}" if k else self.top
+        """Where the k-th of what is pushed next, or was popped last, begins."""
+        if not k:
+            return self.top
+        return f"{self.top} + {self.offsets[k] if self.offsets else k}"
+
+    @property
+    def rank(self) -> int:
+        """How many axes the arrays have that are pushed."""
+        return self.type.ndim if isinstance(self.type, ArrayType) else 0
+
+    @property
+    def frame(self) -> str:
+        """How many elements an iteration pushes, as source; unknown if it is empty."""
+        if self.offsets:
+            return self.offsets[-1]
+        return "" if isinstance(self.type, ArrayType) else str(len(self.stacks))
 
 
 class Stacks:
     """The stacks of a program.
 
     ``held`` maps each to its memory, ``roomy`` holds the pushes that need no check of the capacity,
-    and ``handed`` are the stacks that callees are given.
+    and ``handed`` are the stacks that callees are given. ``loops`` maps loops to the stacks of
+    arrays that nothing else pushes onto, which have memory when these begin; ``pairs`` maps stacks
+    to their push and their pop if each has one, with the blocks of these.
     """
 
     def __init__(self, program: Program) -> None:
         self.held: dict[Value, Held] = {}
         self.roomy: set[Op] = set()
+        self.pairs: dict[Value, tuple[tuple[Apply, Block], tuple[Apply, Block]]] = {}
+        self.loops: dict[Loop, list[Value]] = {}
+        self.late: set[Value] = set()
         pushes: dict[Value, list[tuple[Apply, Block]]] = {}
         pops: dict[Value, list[tuple[Apply, Block]]] = {}
         handed = self.handed = handed_on(program)
@@ -81,17 +119,21 @@ class Stacks:
         together: dict[Any, Held] = {}
         for stack, given in pushes.items():
             t, taken = type_of_operand(given[0][0].args[1]), pops.get(stack, [])
-            once = len(given) == len(taken) == 1 and not isinstance(t, ArrayType)
-            once = once and stack not in alone
-            key = (id(given[0][1]), id(taken[0][1]), t.dtype) if once else stack
+            once = len(given) == len(taken) == 1 and stack not in alone
+            if once:
+                self.pairs[stack] = given[0], taken[0]
+            numbers = once and not isinstance(t, ArrayType)
+            key = (id(given[0][1]), id(taken[0][1]), t.dtype) if numbers else stack
             held = together.setdefault(key, Held(t))
             if isinstance(t, ArrayType):
                 given_types = [type_of_operand(op.args[1]) for op, _ in given]
-                held.unknown = [
+                held.mixed = {
                     axis for axis, d in enumerate(t.shape)
-                    if stack in alone or isinstance(d, Size)
-                    or any(each.shape[axis] != d for each in given_types)
-                ]  # fmt: skip
+                    if stack in alone or any(each.shape[axis] != d for each in given_types)
+                }  # fmt: skip
+                held.unknown = [
+                    k for k, d in enumerate(t.shape) if k in held.mixed or isinstance(d, Size)
+                ]
             first = not held.stacks
             held.stacks.append(stack)
             self.held[stack] = held
@@ -111,6 +153,35 @@ class Stacks:
             popped = self.held.get(stack)
             if popped is not None and not popped.lowers:
                 popped.lowers = {op for op, _ in taken}
+        self._find_loops(program.block, {s: len(given) for s, given in pushes.items()
+                                         if s not in alone and self.held[s].rank})  # fmt: skip
+
+    def _find_loops(self, block: Block, pushes: dict[Value, int]) -> None:
+        """Find, for each stack of arrays, the loop beside it that does all of its pushes."""
+        made: set[Value] = set()
+        for op in block.ops:
+            if isinstance(op, Apply) and op.function is new_stack:
+                made |= pushes.keys() & op.outputs
+            elif isinstance(op, Loop) and made:
+                inside = Counter(o.args[0] for o, _ in _stacking(op.body) if o.function is push)
+                found = [s for s, n in inside.items() if s in made and n == pushes[s]]
+                if found:
+                    self.loops[op] = found
+                    self.late.update(found)
+            for inner in op.blocks() if op.nests else ():
+                self._find_loops(inner, pushes)
+
+    def join(self, stacks: Sequence[Value]) -> Held:
+        """Let stacks share memory: what is pushed onto them is popped together."""
+        first, *others = (self.held[stack] for stack in stacks)
+        for other in others:
+            first.stacks += other.stacks
+            first.lengths |= other.lengths
+            first.ends = other.ends
+            self.held.update(dict.fromkeys(other.stacks, first))
+        pops = {self.pairs[stack][1][0] for stack in stacks}
+        first.lowers = {next(op for op in self.pairs[stacks[0]][1][1].ops if op in pops)}
+        return first
 
     def is_stack(self, operand: Operand) -> bool:
         """Whether an operand is a stack."""

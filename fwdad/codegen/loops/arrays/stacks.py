@@ -9,17 +9,19 @@ stays on a stack while others are pushed is read from a copy.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 from fwdad.codegen.loops.arrays.functions import handles, reading
+from fwdad.codegen.loops.buffer_hoisting import OpenLoop
 from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.stack_memory import Held
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.codegen.passes.registers import width
 from fwdad.ir.notation import tuple_text
-from fwdad.ir.ops import Apply, Call, Loop, Value, is_array, type_of_operand, values_in, walk
+from fwdad.ir.ops import Apply, Call, Loop, Op, Value, is_array, type_of_operand, values_in, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
 from fwdad.ir.types import INT, ArrayType, Size, Type
 
@@ -34,21 +36,83 @@ def _new_stack(w: Parts, op: Apply) -> None:
     layout = w.stacks.held.get(stack)
     if layout is None:
         raise w.operands.cannot("a stack that nothing is pushed onto")
-    if layout.name:
-        return
-    layout.name = w.names.name(stack)
+    if not layout.name and stack not in w.stacks.late:
+        _begin(w, layout, op)
+
+
+def settle(w: Parts, loop: Loop, known: OpenLoop) -> None:
+    """Give memory to the stacks that only a loop pushes arrays onto, which is about to begin.
+
+    Lengths that are known now are not kept for each array, and what an iteration pushes, and one
+    pops again, is one frame, if all of its lengths are known.
+    """
+    frames: dict[Any, list[Value]] = {}
+    for stack in w.stacks.loops.get(loop, ()):
+        held = w.stacks.held[stack]
+        assert isinstance(held.type, ArrayType)
+        texts = [
+            None if k in held.mixed else known.length(d) for k, d in enumerate(held.type.shape)
+        ]
+        held.unknown = [k for k, text in enumerate(texts) if text is None]
+        held.lengths[stack] = [text or "" for text in texts]
+        frames.setdefault(_frame_of(w, stack) or stack, []).append(stack)
+    for stacks in frames.values():
+        held = w.stacks.join(stacks)
+        _begin(w, held, loop)
+        if not held.unknown:
+            held.offsets = _offsets(w, held)
+
+
+def _frame_of(w: Parts, stack: Value) -> Any:
+    """What tells which arrays are pushed and popped together, or None.
+
+    A push moves the memory of all of them: of none may a view be left when the block ends that pops
+    it.
+    """
+    if stack not in w.stacks.pairs or w.stacks.held[stack].unknown:
+        return None
+    (pushed, here), (popped, there) = w.stacks.pairs[stack]
+    values = [pushed.args[1], *popped.outputs]
+    if w.registers.lanes.intersection(values) or not w.arrays.temporaries.issuperset(
+        popped.outputs
+    ):
+        return None
+    return id(here), id(there), w.stacks.held[stack].type.dtype
+
+
+def _offsets(w: Parts, held: Held) -> list[str]:
+    """Where the arrays of a frame begin, and where it ends."""
+    at, counts, found = 0, Counter[str](), ["0"]
+    for stack in held.stacks:
+        lengths = held.lengths[stack]
+        if all(map(str.isdigit, lengths)):
+            at += math.prod(map(int, lengths))
+        else:
+            counts[" * ".join(lengths)] += 1
+        parts = [text if n == 1 else f"{n} * {text}" for text, n in counts.items()]
+        text = " + ".join([*parts, str(at)] if at else parts)
+        if counts:
+            name = w.names.temporary(f"{held.name}_end", INT)
+            w.code.line(f"{name} = {text}")
+            text = name
+        found.append(text)
+    return found
+
+
+def _begin(w: Parts, layout: Held, op: Op) -> None:
+    layout.name = w.names.name(layout.stacks[0])
     w.names.types[layout.name] = ArrayType(layout.type.dtype, (Size(),))
     layout.top = w.names.temporary(f"{layout.name}_top", INT)
     _note_inside(w, layout)
     memory, tops = {layout.name: layout.type}, [layout.top]
-    if isinstance(layout.type, ArrayType) and layout.type.ndim:
+    if layout.rank and (layout.unknown or not layout.lengths):
         layout.shapes = w.names.temporary(f"{layout.name}_shapes")
         memory[layout.shapes] = INT
         tops.append(f"{layout.shapes}_top")
     lines = [f"{name} = {_memory(w, t)}" for name, t in memory.items()]
     w.arrays.begin(layout.stacks, lines, op)
     for each in tops:  # a callee is compiled once: for any int, not for a literal
-        w.code.line(f"{each} = {'np.int64(0)' if stack in w.stacks.handed else '0'}")
+        w.code.line(f"{each} = {'np.int64(0)' if layout.stacks[0] in w.stacks.handed else '0'}")
 
 
 def _memory(w: Parts, t: Type) -> str:
@@ -68,7 +132,7 @@ def begun(w: Parts, stack: Value) -> list[str]:
     w.names.types[layout.name] = ArrayType(layout.type.dtype, (Size(),))
     layout.top = w.names.temporary(f"{layout.name}_top", INT)
     _note_inside(w, layout)
-    if isinstance(layout.type, ArrayType) and layout.type.ndim:
+    if layout.rank:
         layout.shapes = w.names.temporary(f"{layout.name}_shapes")
     return _parts(layout).split(", ")
 
@@ -180,27 +244,35 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         w.code.line(f"{store}({view}, {lanes})", op)
         w.code.line(f"{top} += {layout.each}")
         return
-    grown = w.helpers.use("grown")
+    k = layout.stacks.index(stack)
     with reading(w, x) as (value, lengths, steps):
-        size = w.names.temporary("size", INT)
-        w.code.line(f"{size} = {' * '.join(lengths)}", op)
-        if op not in w.stacks.roomy:
-            _grow(w, layout, size)
+        size = ""
+        if not layout.frame:
+            size = w.names.temporary("size", INT)
+            w.code.line(f"{size} = {' * '.join(lengths)}", op)
+        if op in layout.begins:
+            if op not in w.stacks.roomy:
+                _grow(w, layout, layout.frame or size)
+            _move(w, layout, layout.frame or size, 1)
         count = len(layout.unknown)
         if count:
             w.code.line(f"if {shapes}_top + {count} > {shapes}.size:")
+            grown = w.helpers.use("grown")
             w.code.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {count})")
             _require_part(w, shapes, f"{shapes}_top", str(count))
-        _require_part(w, name, top, size)
-        w.code.line(f"{w.helpers.use('ahead')}({name}, {top}, {size}, 1)")
         view = w.names.temporary("view")
-        w.code.line(f"{view} = {_shaped(f'{name}[{top}:{top} + {size}]', lengths)}")
+        known = layout.lengths[stack] if layout.frame else lengths
+        w.code.line(f"{view} = {_part(layout, k, size, known)}", op)
+        for axis, (n, length) in enumerate(zip(lengths, known, strict=True)):
+            if n != length:
+                w.code.line(f"{w.helpers.use('equal_length')}({view}.shape[{axis}], {n})", op)
         with w.loops.nest(lengths, inner=True) as index:
             item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
-            w.code.line(f"{view}[{subscript(index)}] = {item}")
-    w.code.line(f"{top} += {size}")
-    for k, axis in enumerate(layout.unknown):
-        w.code.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")
+            w.code.line(f"{view}[{subscript(index)}] = {item}", op)
+    if op in layout.ends:
+        w.code.line(f"{top} += {layout.frame or size}")
+    for axis_k, axis in enumerate(layout.unknown):
+        w.code.line(f"{shapes}[{shapes}_top + {axis_k}] = {lengths[axis]}")
     if count:
         w.code.line(f"{shapes}_top += {count}")
 
@@ -218,15 +290,29 @@ def _pop(w: Parts, op: Apply, stack: Value) -> str:
         if layout.unknown:
             w.code.line(f"{layout.shapes}_top -= {len(layout.unknown)}", op)
             _require_part(w, layout.shapes, f"{layout.shapes}_top", str(len(layout.unknown)))
-        lengths = _lengths_at(layout, f"{layout.shapes}_top")
-        size = " * ".join(lengths)
-        w.code.line(f"{layout.top} -= {size}")
-        w.code.line(f"{w.helpers.use('ahead')}({layout.name}, {layout.top}, {size}, -1)")
-        view = _view(w, op, layout.name, layout.top, lengths)
+        lengths = _lengths_at(layout, stack, f"{layout.shapes}_top")
+        size = layout.frame or " * ".join(lengths)
+        if op in layout.lowers:
+            w.code.line(f"{layout.top} -= {size}", op)
+            _move(w, layout, size, -1)
+        part = _part(layout, layout.stacks.index(stack), size, lengths)
+        view = _loose(w, op, part)
         return f"{w.registers.function('load', lanes)}({view})" if lanes else view
     if op in layout.lowers:
         w.code.line(f"{layout.top} -= {len(layout.stacks)}", op)
     return _item(w, op, layout.place(stack))
+
+
+def _move(w: Parts, held: Held, size: str, way: int) -> None:
+    """Prefetch beyond the part of a stack that is pushed or popped."""
+    _require_part(w, held.name, held.top, size)
+    w.code.line(f"{w.helpers.use('ahead')}({held.name}, {held.top}, {size}, {way})")
+
+
+def _part(held: Held, k: int, size: str, lengths: list[str]) -> str:
+    """The view of the k-th array above the top; ``size`` is that of the only one of its kind."""
+    end = held.above(k + 1) if held.frame else f"{held.top} + {size}"
+    return _shaped(f"{held.name}[{held.above(k)}:{end}]", lengths)
 
 
 @handles(top)
@@ -234,7 +320,7 @@ def _top(w: Parts, op: Apply, stack: Value) -> str:
     layout = w.stacks.held[stack]
     t = op.outputs[0].type
     if isinstance(t, ArrayType) and t.ndim:
-        lengths = _lengths_at(layout, f"{layout.shapes}_top - {len(layout.unknown)}")
+        lengths = _lengths_at(layout, stack, f"{layout.shapes}_top - {len(layout.unknown)}")
         if layout.unknown:
             _require_part(w, layout.shapes, f"{layout.shapes}_top - {len(layout.unknown)}", "1")
         start = w.names.temporary("start", INT)
@@ -255,11 +341,12 @@ def _thin(w: Parts, op: Apply, stack: Value) -> None:
         w.code.line(f"{height} = {w.helpers.use('thinned_numbers')}({name}, {height})", op)
 
 
-def _lengths_at(held: Held, at: str) -> list[str]:
+def _lengths_at(held: Held, stack: Value, at: str) -> list[str]:
     """The lengths of a stacked array; unknown ones are stored on the stack of shapes."""
     assert isinstance(held.type, ArrayType)
     shapes = {axis: f"{held.shapes}[{at} + {k}]" for k, axis in enumerate(held.unknown)}
-    return [shapes.get(axis, str(d)) for axis, d in enumerate(held.type.shape)]
+    known = held.lengths.get(stack, held.type.shape)
+    return [shapes.get(axis, str(d)) for axis, d in enumerate(known)]
 
 
 def _require_part(w: Parts, name: str, start: str, size: str) -> None:
@@ -270,7 +357,12 @@ def _require_part(w: Parts, name: str, start: str, size: str) -> None:
 
 def _view(w: Parts, op: Apply, name: str, start: str, lengths: list[str], then: str = "") -> str:
     _require_part(w, name, start, " * ".join(lengths))
-    view = _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
+    return _loose(
+        w, op, _shaped(f"{name}[{start}:{start} + {' * '.join(lengths)}]", lengths) + then
+    )
+
+
+def _loose(w: Parts, op: Apply, view: str) -> str:
     return f"{w.helpers.use('loose')}({view})" if op.outputs[0] in w.arrays.loose else view
 
 
