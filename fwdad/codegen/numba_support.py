@@ -30,7 +30,7 @@ _ARITHMETIC = frozenset({
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
     "int_within", "is_odd", "larger", "leaf_of_numbers", "left_shift", "loose", "math_power",
     "most_of_unknown", "next_snapshot", "next_stop", "numpy_int_power", "place",
-    "part_inside", "places_beside", "python_floor_divide", "python_int_divide",
+    "part_inside", "part_of_stack", "places_beside", "python_floor_divide", "python_int_divide",
     "python_int_remainder", "python_remainder", "right_shift", "room_for", "scaled",
     "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed", "thinned",
     "thinned_numbers", "to_int", "trips",

@@ -94,7 +94,7 @@ def test_room_is_made_before_the_loops(f, x):
 
 @pytest.mark.fast_code
 def test_room_is_what_is_pushed():
-    (line,) = re.findall(r"room\w* = saved_u_old_top.*", source(rectangle, M, 3))
+    (line,) = re.findall(r"room\w* = saved\w*_top.*", source(rectangle, M, 3))
     factors = re.findall(r"larger\(.*?, 0\)", line)
     assert len(factors) == 3, line  # steps, columns, and what is pushed of a column
     assert factors[0] == "larger(steps, 0)"

@@ -23,6 +23,7 @@ from fwdad.codegen.llvm.elements import (
     Held,
     all_steps,
     as_array,
+    as_view,
     get_itemsize,
     held,
     item_of,
@@ -316,6 +317,25 @@ def _write_moved(context: Any, builder: Any, given: Any) -> None:
         with builder.if_then(cgutils.is_null(builder, parent)):
             cgutils.memset(builder, data, builder.mul(length, itemsize), 0xFF)
     _return_new(context, builder, owner, size, _LONG_STACK)
+
+
+@intrinsic
+def part_of_stack(_typing: Any, stack: Any, start: Any, lengths: Any, kind: Any) -> Any:
+    """A C-contiguous array in a stack's memory, apart from those of another ``kind``."""
+    if not isinstance(stack, types.Array) or stack.ndim != 1 or stack.layout != "C":
+        return None
+    if not isinstance(start, types.Integer) or not isinstance(lengths, types.BaseTuple):
+        return None
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        memory = held(context, builder, sig.args[0], args[0])
+        (first,) = casts(context, builder, sig.args[1:2], args[1:2], types.intp)
+        items = cgutils.unpack_tuple(builder, args[2], len(lengths))
+        given = casts(context, builder, sig.args[2].types, items, types.intp)
+        part = Held(sig.return_type, builder.gep(memory.data, [first]), given, [])
+        return as_view(context, builder, part, sig.args[0], args[0])
+
+    return types.Array(stack.dtype, len(lengths), "C")(stack, start, lengths, kind), code
 
 
 @intrinsic

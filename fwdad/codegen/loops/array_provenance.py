@@ -43,6 +43,13 @@ class Given(NamedTuple):
     is_apart: bool = False
 
 
+class _Part(NamedTuple):
+    """A part of a stack's memory, of which two kinds are apart."""
+
+    stack: Any
+    kind: int
+
+
 class Arrays:
     """What is known of the arrays of one function, from all of its blocks.
 
@@ -91,6 +98,9 @@ class Arrays:
             if not definitions:
                 return None
             for statement in definitions:
+                if (parts := self._parts(statement)) is not None:
+                    memories |= parts
+                    continue
                 memory, of = self._memory(statement)
                 if memory is None and of is None:
                     return None
@@ -125,6 +135,18 @@ class Arrays:
         if function in _VIEWS:
             return None, made.args[0].name
         return None, of if method in _VIEW_METHODS else None
+
+    def _parts(self, made: Any) -> set[Any] | None:
+        """The memory of an array in a stack, of which those of another kind are apart."""
+        if not isinstance(made, ir.Expr) or made.op != "call":
+            return None
+        if self._called(made)[0] is not allocation.part_of_stack:
+            return None
+        stack, kind = made.args[0].name, self._made_of(made.args[3].name)
+        memories = self.memories(stack)
+        if memories is None or _OUTSIDE in memories or not isinstance(kind, ir.Const):
+            return None
+        return {_Part(memory, kind.value) for memory in memories}
 
     def _called(self, call: Any) -> tuple[Any, str | None, str | None]:
         """The function that is called; or the method, and its array."""
@@ -177,10 +199,10 @@ class Arrays:
             return None
         if made.op == "static_getitem":
             items = made.index if isinstance(made.index, tuple) else (made.index,)
-            parts = [_part(item) for item in items]
+            parts = [_effect(item) for item in items]
         else:
             t = self._typeof(made.index.name)
-            parts = [_part_type(p) for p in (t if isinstance(t, types.BaseTuple) else (t,))]
+            parts = [_effect_of_type(p) for p in (t if isinstance(t, types.BaseTuple) else (t,))]
         if "?" in parts:
             return None
         before = 0  # axes of the view
@@ -204,10 +226,17 @@ class Arrays:
 
 
 def _are_apart(one: frozenset[Any] | None, other: frozenset[Any] | None) -> bool:
-    return one is not None and other is not None and not one & other
+    if one is None or other is None or one & other:
+        return False
+    # all of a stack meets its parts
+    return not (_stacks(one) & other or _stacks(other) & one)
 
 
-def _part(item: Any) -> str:
+def _stacks(memories: frozenset[Any]) -> set[Any]:
+    return {part.stack for part in memories if isinstance(part, _Part)}
+
+
+def _effect(item: Any) -> str:
     """What a constant item of an index does to its axis."""
     if item is None:
         return "new"
@@ -216,7 +245,7 @@ def _part(item: Any) -> str:
     return "int" if type(item) is int else "?"
 
 
-def _part_type(t: Any) -> str:
+def _effect_of_type(t: Any) -> str:
     """What an item of an index does to its axis, by its type."""
     if t == types.none:
         return "new"

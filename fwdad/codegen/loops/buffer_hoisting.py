@@ -19,13 +19,14 @@ from fwdad.ir.types import ArrayType, Dimension
 class OpenLoop:
     """A loop that is being written.
 
-    It begins before line ``start``. ``lengths`` has source for the lengths known there, ``help``
-    makes a run-time helper a global of the source, and ``made`` collects lines that allocate
-    buffers.
+    It begins before line ``start``, and runs ``body``. ``lengths`` has source for the lengths known
+    there, ``help`` makes a run-time helper a global of the source, and ``made`` collects lines that
+    allocate buffers.
     """
 
     start: int
     indent: int
+    body: Block
     lengths: dict[Dimension, str]
     help: Callable[[str], str]
     made: list[str] = field(default_factory=list)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,26 @@ from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Block, Branch, Call, Loop, Op, Value, is_array, walk
 
 
+@dataclass
+class Slot:
+    """A place on ``stack`` for an array that ``block`` pushes.
+
+    ``take`` writes what is needed before, and returns source for the array.
+    """
+
+    stack: Value
+    block: Block
+    lengths: list[str]
+    take: Callable[[], str]
+
+
 class NewArrays:
     """Writes definitions of arrays that are then filled.
 
     ``open`` are the loops being written, outermost first; ``axes`` the orders of axes that were
     chosen; arrays that are ``loose`` have types that leave their layout open. Nothing is left of
-    ``temporaries`` when an iteration ends.
+    ``temporaries`` when an iteration ends; those with ``slots`` are pushed, too, and may be made
+    on the stack: ``placed`` are those that are, with it.
     """
 
     def __init__(self, draft: Draft, lanes: set[Value], memory: Memory, loops: LoopLines) -> None:
@@ -37,6 +52,8 @@ class NewArrays:
         self.loose = merged_arrays(program.block) - lanes
         self._lane_memory = lane_memory(program, lanes)
         self.temporaries = temporaries(program, memory.of)
+        self.slots: dict[Value, Slot] = {}
+        self.placed: set[tuple[Value, Value]] = set()
 
     def new(
         self,
@@ -54,12 +71,16 @@ class NewArrays:
         name if none is given.
         """
         name, dtype = name or self.names.name(value), value.type.dtype
-        loop, shape = self._workspace(value)
-        if loop is None:
+        place, shape = self._workspace(value)
+        if place is None:
             array = self.zeros(value, lengths) if zeros else self.empty(lengths, dtype, value)
             self.code.line(f"{name} = {array}", op)
             return
-        loop.made.append(f"{name} = {self.empty(shape, dtype, value)}")
+        if isinstance(place, Slot):
+            self.code.line(f"{name} = {place.take()}", op)
+            self.placed.add((value, place.stack))
+        else:
+            place.made.append(f"{name} = {self.empty(shape, dtype, value)}")
         for axis, (n, known) in enumerate(zip(lengths, shape, strict=False)):
             if n != known and not compared:  # so that no element has to be checked
                 self.code.line(f"{self.helpers.use('equal_length')}({name}.shape[{axis}], {n})", op)
@@ -69,8 +90,25 @@ class NewArrays:
                     f"{name}[{subscript(index)}] = {literal(0, numpy_number(dtype))}", op
                 )
 
-    def _workspace(self, value: Value) -> tuple[OpenLoop | None, list[str]]:
-        """The outermost loop before which an array can be allocated, and its lengths there."""
+    def offer(self, value: Value, slot: Slot) -> None:
+        """Let an array be made where it will be pushed, if nothing else is ever written there."""
+        is_made_there = self.memory.known.home.get(value) is slot.block
+        if (
+            is_made_there
+            and value in self.temporaries
+            and self.is_in_order(value)
+            and not self.memory.is_written(value)
+        ):
+            self.slots.setdefault(value, slot)
+
+    def _workspace(self, value: Value) -> tuple[OpenLoop | Slot | None, list[str]]:
+        """The outermost loop before which an array can be allocated, and its lengths there.
+
+        Or its place on a stack, in the block that pushes it.
+        """
+        slot, here = self.slots.get(value), self.open[-1] if self.open else None
+        if slot and here and here.body is slot.block and self.code.indent == here.indent + 1:
+            return slot, slot.lengths
         if value in self.temporaries and value not in self._lane_memory:
             for loop in self.open:
                 shape = loop.shape(value)

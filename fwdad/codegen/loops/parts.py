@@ -16,6 +16,7 @@ from fwdad.codegen.loops.stack_memory import Stacks
 from fwdad.codegen.loops.stores import Stores
 from fwdad.codegen.passes.registers import in_registers
 from fwdad.ir.ops import Program
+from fwdad.ir.primitives.undef import missing_on_some_way
 
 
 class Parts:
@@ -36,7 +37,8 @@ class Parts:
         self.inlined = draft.inlined
         self.literals = draft.literals
         self.facts = Facts()
-        self.stacks = Stacks(program)
+        self.missing = missing_on_some_way(program)
+        self.stacks = Stacks(program, self.missing)
         self.registers = Registers(draft, lanes)
         self.loops = LoopLines(draft)
         self.arrays = NewArrays(draft, lanes, self.memory, self.loops)

@@ -73,7 +73,6 @@ from fwdad.ir.ops import (
     Value,
     is_array,
 )
-from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.types import ArrayType, Dimension, Number, Type
 from fwdad.transforms.passes.destinations import computed_in_rows
 
@@ -92,7 +91,6 @@ class NumbaWriter:
         self.stack = ""
         self._within: list[tuple[Block, int]] = []  # the current operation, and those around it
         self._first = 0  # the line at which this function begins
-        self._missing = missing_on_some_way(program)
         self._moving = moving_lengths(program)
 
     # -- for control flow
@@ -293,7 +291,8 @@ class NumbaWriter:
             )
             few = bits <= _BITS and _of_constant(step) <= _BITS
             w.operands.bits[op.body.params[0]] = max(48, bits + 1) if few else 64
-        loop = OpenLoop(len(w.code.lines), w.code.indent, self._known_lengths(), w.helpers.use)
+        lengths = self._known_lengths()
+        loop = OpenLoop(len(w.code.lines), w.code.indent, op.body, lengths, w.helpers.use)
         array_stacks.settle(w, op, loop)
         if not w.arrays.open:
             stack_reservation.reserve(w, op, loop)
@@ -350,7 +349,7 @@ class NumbaWriter:
             params += [*block.params, *(v for op in block.ops[:k] for v in op.outputs)]
         lengths: dict[Dimension, str] = {}
         for v in params:
-            if not is_array(v) or v in self._missing:
+            if not is_array(v) or v in w.missing:
                 continue
             if v not in w.registers.lanes and v not in w.inlined.held and v in w.names.plain.of:
                 name = w.names.plain.of[v]

@@ -31,7 +31,7 @@ class Held:
     ``stacks`` are in the order in which what an iteration pushes is stored, its frame. ``begins``
     and ``ends`` are the first and last pushes of an iteration, ``lowers`` its first pop. Arrays
     whose ``lengths`` are known before they are pushed begin at ``offsets``; the last one is where
-    the frame ends.
+    the frame ends; it ``is_open`` from where there is room for it to the last push.
     """
 
     def __init__(self, t: Type) -> None:
@@ -39,12 +39,13 @@ class Held:
         self.stacks: list[Value] = []
         self.lengths: dict[Value, list[str]] = {}
         self.offsets: list[str] = []
+        self.is_open = False
         self.begins: set[Op] = set()
         self.ends: set[Op] = set()
         self.lowers: set[Op] = set()
         self.name = self.top = self.shapes = ""
         self.unknown: list[int] = []  # the axes whose lengths are on the stack of shapes
-        self.mixed: set[int] = set()  # those whose lengths differ between pushes
+        self.mixed: set[int] = set()  # those whose lengths may differ between pushes
 
     @property
     def each(self) -> int:
@@ -95,7 +96,7 @@ class Stacks:
     to their push and their pop if each has one, with the blocks of these.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, missing: set[Value]) -> None:
         self.held: dict[Value, Held] = {}
         self.roomy: set[Op] = set()
         self.pairs: dict[Value, tuple[tuple[Apply, Block], tuple[Apply, Block]]] = {}
@@ -127,9 +128,10 @@ class Stacks:
             held = together.setdefault(key, Held(t))
             if isinstance(t, ArrayType):
                 given_types = [type_of_operand(op.args[1]) for op, _ in given]
+                anything = stack in alone or stack in missing
                 held.mixed = {
                     axis for axis, d in enumerate(t.shape)
-                    if stack in alone or any(each.shape[axis] != d for each in given_types)
+                    if anything or any(each.shape[axis] != d for each in given_types)
                 }  # fmt: skip
                 held.unknown = [
                     k for k, d in enumerate(t.shape) if k in held.mixed or isinstance(d, Size)

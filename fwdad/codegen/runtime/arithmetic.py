@@ -23,6 +23,7 @@ from fwdad.codegen.llvm.allocation import (  # noqa: F401 (for generated source)
     growing,
     grown,
     part_inside,
+    part_of_stack,
 )
 from fwdad.codegen.llvm.checks import require
 from fwdad.codegen.llvm.prefetch import ahead  # noqa: F401 (for generated source)

@@ -24,7 +24,7 @@ from fwdad.ir.types import Type
 MOST_LOOPS = 3
 """Loops without a loop inside that one function of LLVM's holds."""
 
-_ARRAY_FUNCTIONS = {"by_rows", "grown", "growing", "loose"}
+_ARRAY_FUNCTIONS = {"by_rows", "grown", "growing", "loose", "part_of_stack"}
 _USES = "fwdad_uses"  # the attribute of a node that caches which names it reads and assigns
 _NAMES = "fwdad_names"  # and the one that caches its names in order
 _CHECKS = {"check_length", "check_shape", "equal_length"}
@@ -169,7 +169,7 @@ class _Cutter:
             return self._knows(s) and _called(s.value) in _CHECKS
         if not (isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)):
             return False
-        return self._reads(s.value) or _called(s.value) == "empty"
+        return self._reads(s.value) or _called(s.value) in ("empty", "part_of_stack")
 
     def nest(
         self, body: Sequence[ast.stmt], live: set[str], known: Mapping[str, Nest]

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.buffer_hoisting import OpenLoop
+from fwdad.codegen.loops.new_arrays import Slot
 from fwdad.codegen.loops.notation import dtype_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.stack_memory import Held
@@ -61,6 +63,32 @@ def settle(w: Parts, loop: Loop, known: OpenLoop) -> None:
         _begin(w, held, loop)
         if not held.unknown:
             held.offsets = _offsets(w, held)
+            _offer(w, held)
+
+
+def _offer(w: Parts, held: Held) -> None:
+    """Let arrays be made where they will be pushed, instead of being copied."""
+    for k, stack in enumerate(held.stacks):
+        if stack in w.stacks.pairs:
+            pushed, block = w.stacks.pairs[stack][0]
+            if is_array(x := pushed.args[1]):
+                slot = Slot(stack, block, held.lengths[stack], partial(_take, w, held, k))
+                w.arrays.offer(x, slot)
+
+
+def _take(w: Parts, held: Held, k: int) -> str:
+    """The place of the k-th array that an iteration will push."""
+    _open_frame(w, held)
+    lengths = tuple_text(held.lengths[held.stacks[k]])
+    return f"{w.helpers.use('part_of_stack')}({held.name}, {held.above(k)}, {lengths}, {k})"
+
+
+def _open_frame(w: Parts, held: Held) -> None:
+    """Make room for all that an iteration pushes, before the first of these."""
+    if not held.is_open:
+        held.is_open = True
+        _grow(w, held, held.frame)
+        _move(w, held, held.frame, 1)
 
 
 def _frame_of(w: Parts, stack: Value) -> Any:
@@ -244,37 +272,54 @@ def _push(w: Parts, op: Apply, stack: Value, x: Any) -> None:
         w.code.line(f"{store}({view}, {lanes})", op)
         w.code.line(f"{top} += {layout.each}")
         return
-    k = layout.stacks.index(stack)
+    if layout.frame:
+        _push_frame(w, op, layout, x)
+        return
     with reading(w, x) as (value, lengths, steps):
-        size = ""
-        if not layout.frame:
-            size = w.names.temporary("size", INT)
-            w.code.line(f"{size} = {' * '.join(lengths)}", op)
-        if op in layout.begins:
-            if op not in w.stacks.roomy:
-                _grow(w, layout, layout.frame or size)
-            _move(w, layout, layout.frame or size, 1)
+        size = w.names.temporary("size", INT)
+        w.code.line(f"{size} = {' * '.join(lengths)}", op)
+        _grow(w, layout, size)
+        _move(w, layout, size, 1)
         count = len(layout.unknown)
         if count:
             w.code.line(f"if {shapes}_top + {count} > {shapes}.size:")
             grown = w.helpers.use("grown")
             w.code.line(f"    {shapes} = {grown}({shapes}, {shapes}_top + {count})")
             _require_part(w, shapes, f"{shapes}_top", str(count))
-        view = w.names.temporary("view")
-        known = layout.lengths[stack] if layout.frame else lengths
-        w.code.line(f"{view} = {_part(layout, k, size, known)}", op)
-        for axis, (n, length) in enumerate(zip(lengths, known, strict=True)):
-            if n != length:
-                w.code.line(f"{w.helpers.use('equal_length')}({view}.shape[{axis}], {n})", op)
-        with w.loops.nest(lengths, inner=True) as index:
-            item = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
-            w.code.line(f"{view}[{subscript(index)}] = {item}", op)
-    if op in layout.ends:
-        w.code.line(f"{top} += {layout.frame or size}")
-    for axis_k, axis in enumerate(layout.unknown):
-        w.code.line(f"{shapes}[{shapes}_top + {axis_k}] = {lengths[axis]}")
+        _copy(w, f"{name}[{top}:{top} + {size}]", lengths, value, steps)
+    w.code.line(f"{top} += {size}")
+    for k, axis in enumerate(layout.unknown):
+        w.code.line(f"{shapes}[{shapes}_top + {k}] = {lengths[axis]}")
     if count:
         w.code.line(f"{shapes}_top += {count}")
+
+
+def _push_frame(w: Parts, op: Apply, held: Held, x: Value) -> None:
+    """Push an array of known lengths, unless it is where it should be."""
+    stack = op.args[0]
+    _open_frame(w, held)
+    if (x, stack) not in w.arrays.placed:
+        k, known = held.stacks.index(stack), held.lengths[stack]
+        with reading(w, x) as (value, lengths, steps):
+            part = f"{held.name}[{held.above(k)}:{held.above(k + 1)}]"
+            for n, length in zip(lengths, known, strict=True):
+                if n != length:
+                    w.code.line(f"{w.helpers.use('equal_length')}({length}, {n})", op)
+            _copy(w, part, lengths, value, steps)
+    if op in held.ends:
+        w.code.line(f"{held.top} += {held.frame}")
+        held.is_open = False
+
+
+def _copy(
+    w: Parts, part: str, lengths: list[str], value: Value, steps: dict[tuple[str, int], str]
+) -> None:
+    """Copy an array, or compute it, into a part of a stack."""
+    view = w.names.temporary("view")
+    w.code.line(f"{view} = {_shaped(part, lengths)}")
+    with w.loops.nest(lengths, inner=True) as index:
+        item = w.operands.stored(w.elements.element(value, index, steps), value.type.dtype)
+        w.code.line(f"{view}[{subscript(index)}] = {item}")
 
 
 @handles(pop)
