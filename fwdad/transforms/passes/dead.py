@@ -15,14 +15,46 @@ from typing import Any
 
 from fwdad.ir.analysis.alias import memory, memory_of
 from fwdad.ir.analysis.effects import is_nonzero, reads, risk
-from fwdad.ir.ops import Block, Branch, Call, Loop, Op, Operand, Program, Value, values_in
+from fwdad.ir.ops import (
+    Block,
+    Branch,
+    Call,
+    Loop,
+    Op,
+    Operand,
+    Program,
+    Store,
+    Update,
+    Value,
+    values_in,
+    walk,
+)
 from fwdad.ir.rewrite import all_inside, blocks_of, defined_by
 from fwdad.ops import Risk
 
 
 def dead(program: Program) -> bool:
     """Remove what nothing depends on; return whether anything was removed."""
-    return _sweep(program.block, _Marker(program))
+    alive = _Marker(program)
+    alive.ops -= _last_stores(program.block, alive)
+    return _sweep(program.block, alive)
+
+
+def _last_stores(block: Block, alive: _Marker) -> set[Op]:
+    """The program's own stores into memory of its own that nothing reads from there on."""
+    if not any(isinstance(op, (Store, Update)) for op in block.ops):
+        return set()
+    found: set[Op] = set()
+    handed = [op.operands() for op in walk(block) if not op.nests and must_run(op)]
+    read = memory([block.results, handed], alive.roots)  # what is called may keep its arguments
+    for op in reversed(block.ops):
+        if isinstance(op, (Store, Update)):
+            target = memory([op.array], alive.roots)
+            if target <= alive.own and not target & read:
+                found.add(op)
+                continue
+        read |= reads(op, alive.roots)
+    return found
 
 
 def drop_unread(program: Program) -> bool:
@@ -43,7 +75,8 @@ def drop_unread(program: Program) -> bool:
 class _Marker:
     """Finds what is live: operations, values, and memory whose content matters.
 
-    With ``every``, all operations are live, and so are the values that they read.
+    With ``every``, all operations are live, and so are the values that they read. ``own`` is
+    memory that nothing outside of the program can read.
     """
 
     def __init__(self, program: Program, *, every: bool = False) -> None:
@@ -61,9 +94,10 @@ class _Marker:
                 self._enter(op)
                 if every:
                     self._work.append(op)
+        inside = all_inside(program.block) if self._writers else set()
+        self.own = inside - set(program.block.params)
         self._read(set(program.block.params))
-        if self._writers:
-            self._read(self._writers.keys() - all_inside(program.block))
+        self._read(self._writers.keys() - inside)
         self._read(memory(program.block.results, self.roots))
         self._use(program.block.results)
         self._run()

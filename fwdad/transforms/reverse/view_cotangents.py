@@ -106,8 +106,10 @@ class ViewCotangents:
                 inside = isinstance(r, Value) and self.structure.home.get(r) is block
                 if inside and self.structure.roots(r) != {r}:
                     self.sweep.fail("an array that is written is chosen by a branch")
-                own = inside or isinstance(r, Missing)
-                chosen = self.spaces.zeros(v) if own else self.memory_of(r)
+                chosen = self._known_as(op, block, r) if inside else None
+                if chosen is None:
+                    own = inside or isinstance(r, Missing)
+                    chosen = self.spaces.zeros(v) if own else self.memory_of(r)
                 self.recorder.block = outer
                 side.results.append(chosen.value)
                 sides.append(side)
@@ -116,6 +118,11 @@ class ViewCotangents:
             self.recorder.lengths.measure(bar)
         self.refs[v] = Symbol(bar, self.recorder)
         return self.refs[v]
+
+    def _known_as(self, op: Branch, side: Block, r: Value) -> Symbol | None:
+        """The cotangent of an array that a side of a branch returns, if it has another name."""
+        outputs = (v for v, x in zip(op.outputs, side.results, strict=False) if x is r)
+        return next((self.refs[v] for v in outputs if v in self.refs), None)
 
     def _mirrored(self, op: Apply) -> Symbol:
         """The view of the cotangent that corresponds to a call's result."""

@@ -239,21 +239,29 @@ def _means(v: Value, structure: Structure) -> set[Value]:
 def _is_simple(loop: Loop, k: int, structure: Structure) -> bool:
     r, first = loop.body.results[k], loop.initial[k]
     others = [x for j, x in enumerate(loop.body.results[: len(loop.carried)]) if j != k]
-    starts = [x for j, x in enumerate(loop.initial) if j != k]
     return (
         isinstance(r, Value)
         and isinstance(first, Value)
         and structure.home.get(r) is loop.body
         and structure.home.get(first) is structure.block_of[loop]
         and (r in loop.carried or structure.roots(r) == {r})
-        and _is_sole(first, structure)
-        and not any(structure.roots(x) & structure.roots(first) for x in values_in(starts))
         and not any(x is r for x in others)
+        and is_sole(first, structure)
+        and has_no_other_name(loop, first, structure)
+    )
+
+
+def has_no_other_name(loop: Loop, first: Value, structure: Structure) -> bool:
+    """Whether an array that a loop begins with is only reached by the name that it carries."""
+    starts = [x for x in values_in(loop.initial) if x is not first]
+    return (
+        loop.initial.count(first) == 1
+        and not any(structure.roots(x) & structure.roots(first) for x in starts)
         and not _has_other_names(loop, first, structure)
     )
 
 
-def _is_sole(first: Value, structure: Structure) -> bool:
+def is_sole(first: Value, structure: Structure) -> bool:
     """Whether an array has memory of its own: made by a call, or left by a loop that owns it."""
     op = structure.definition.get(first)
     if isinstance(op, Loop) and first in op.outputs:

@@ -25,8 +25,13 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
-from fwdad.ir.rewrite import all_inside, all_used, blocks_of, substitute
-from fwdad.transforms.reverse.normalize.array_phis import threaded, written
+from fwdad.ir.rewrite import all_inside, all_used, blocks_of, defined_by, substitute
+from fwdad.transforms.reverse.normalize.array_phis import (
+    has_no_other_name,
+    is_sole,
+    threaded,
+    written,
+)
 from fwdad.transforms.reverse.normalize.phi_stores import store_over
 from fwdad.transforms.reverse.structure import Structure
 
@@ -45,11 +50,65 @@ def insert_copies(block: Block) -> None:
                 chosen = [k for k in _open(op, structure) if _is_chosen(op, k)]
                 if chosen:
                     _try(block, home, op, chosen)
+                    structure = Structure(block, [])
+                _carry_copies(structure, op)
     branches = [(b, op) for b in blocks_of(block) for op in b.ops if isinstance(op, Branch)]
     if branches:
         structure = Structure(block, [])
+        changed = [_copy_chosen(structure, home, branch) for home, branch in branches]
+        if any(changed):
+            structure = Structure(block, [])
         for home, branch in branches:
             _copy_views(structure, home, branch)
+
+
+def _copy_chosen(structure: Structure, home: Block, op: Branch) -> bool:
+    """Let a branch in a loop return a copy of an array where its other side makes one.
+
+    Only if what is copied has no name from there on. Returns whether there is any copy.
+    """
+    loops = structure.loops_around(home)
+    changed = False
+    for k, v in enumerate(op.outputs if loops else ()):
+        if not is_array(v) or not structure.is_memory(v):
+            continue
+        sides = [(side, side.results[k]) for side in op.blocks()]
+        old = [(s, r) for s, r in sides if is_array(r) and structure.home.get(r) is not s]
+        if len(old) == 1 and _is_gone(structure, home, op, old[0], loops[-1]):
+            side, r = old[0]
+            copy = _copied(r, op)
+            side.ops.append(copy)
+            side.results[k] = copy.outputs[0]
+            changed = True
+    return changed
+
+
+def _is_gone(
+    structure: Structure,
+    home: Block,
+    op: Branch,
+    chosen: tuple[Block, Value],
+    loop: Loop,
+) -> bool:
+    """Whether an array that a side of a branch returns has no other name after it."""
+    side, r = chosen
+    local = _local(loop, structure)
+    source = memory([r], local)
+    own = {loop.carried[k] for k in _without_other_names(loop, structure)}
+    if not source <= own | all_inside(loop.body) - set(loop.body.params):
+        return False
+    names = {x for x in values_in(side.results) if x is not r}
+    if side.results.count(r) > 1:
+        return False
+    at: Op = op
+    for b, holder in structure.chain(home):
+        later = b.ops[b.ops.index(at) + 1 :]
+        used = {u for inner in later for u in _uses(inner)} | set(values_in(b.results))
+        names |= used - {*at.outputs, *(u for inner in later for u in defined_by(inner))}
+        if holder is None or holder is loop:
+            break
+        at = holder
+    return not memory(list(names), local) & source
 
 
 def _copy_views(structure: Structure, home: Block, op: Branch) -> None:
@@ -70,6 +129,28 @@ def _copy_views(structure: Structure, home: Block, op: Branch) -> None:
                 side.results[k] = copy.outputs[0]
 
 
+def _carry_copies(structure: Structure, op: Loop) -> None:
+    """Let a loop carry copies of arrays of which an iteration leaves nothing else that is written.
+
+    What it begins with must have no other name.
+    """
+    local = _local(op, structure)
+    inside = all_inside(op.body) - set(op.body.params)
+    for k in _open(op, structure):
+        first, r = op.initial[k], op.body.results[k]
+        if not isinstance(first, Value) or not is_sole(first, structure):
+            continue
+        if not has_no_other_name(op, first, structure):
+            continue
+        source, others = memory([r], local), [x for x in op.body.results if x is not r]
+        is_last = source <= inside | {op.carried[k]} and op.body.results.count(r) == 1
+        is_last = is_last and not source & memory(others, local)
+        if is_last or not _is_written_from(structure, op.body, None, memory([r], structure.memory)):
+            copy = _copied(r, op)
+            op.body.ops.append(copy)
+            op.body.results[k] = copy.outputs[0]
+
+
 def _changes(op: Loop, k: int) -> bool:
     """Whether a loop carries an array, and returns another one than its initial value."""
     return is_array(op.carried[k]) and op.body.results[k] is not op.carried[k]
@@ -87,12 +168,33 @@ def _begin_apart(structure: Structure, home: Block, op: Loop) -> bool:
     changed = False
     for k in _open(op, structure):
         first = op.initial[k]
-        if isinstance(first, Value) and not structure.roots(first) & structure.written:
+        if not isinstance(first, Value):
+            continue
+        if _is_left(structure, op, first) or not _is_written_through(structure, home, op, k):
             copy = _copied(first, op)
             home.ops.insert(home.ops.index(op), copy)
             op.initial[k] = copy.outputs[0]
             changed = True
     return changed
+
+
+def _is_left(structure: Structure, op: Loop, first: Value) -> bool:
+    """Whether what a loop begins with is carried by a loop around it, and has no name after it."""
+    around = structure.holder.get(id(structure.home.get(first)))
+    if not isinstance(around, Loop) or first not in around.carried:
+        return False
+    owned = around.carried.index(first) in threaded(around, structure)
+    return owned and has_no_other_name(op, first, structure)
+
+
+def _is_written_through(structure: Structure, home: Block, op: Loop, k: int) -> bool:
+    """Whether what a loop begins with is written in it, or from there on, by any name."""
+    known = structure.roots(op.initial[k])
+    if not known & structure.written:
+        return False
+    if _written(op.body.ops, _local(op, structure)) & (known | _names(structure, op, known)):
+        return True
+    return _is_written_from(structure, home, op, known)
 
 
 def _is_chosen(op: Loop, k: int) -> bool:
@@ -149,7 +251,7 @@ def _store(
                 op.initial[k] = begun[k].outputs[0]
 
 
-def _copied(v: Value, op: Loop) -> Apply:
+def _copied(v: Value, op: Op) -> Apply:
     copy = Value(v.type, v.name)
     return Apply(np.ndarray.copy, (v,), outputs=(copy,), location=op.location)
 
@@ -204,7 +306,7 @@ def _is_only_read(
     ours = {op.carried[k] for k in copies} | {copy.outputs[0] for copy in copies.values()}
     outside = {r for c in copies.values() for r in memory(c.args, local) if r not in inside}
     outside |= memory(list(firsts.values()), structure.memory)
-    if _written(op.body.ops, local) & (ours | outside):
+    if _written(op.body.ops, local) & (ours | outside | _names(structure, op, outside)):
         return False
     for copy in copies.values():
         later = op.body.ops[op.body.ops.index(copy) + 1 :]
@@ -214,17 +316,27 @@ def _is_only_read(
     return not _is_written_from(structure, home, op, known)
 
 
-def _is_written_from(structure: Structure, home: Block, op: Op, known: set[Value]) -> bool:
-    """Whether memory is written after an operation, or in another iteration of a loop around it."""
-    at: Op | None = op
+def _is_written_from(structure: Structure, home: Block, at: Op | None, known: set[Value]) -> bool:
+    """Whether memory is written after an operation, or in another iteration of a loop around it.
+
+    ``at`` is None for the end of the block ``home``.
+    """
     for b, holder in structure.chain(home):
         later = b.ops[b.ops.index(at) + 1 :] if at is not None else []
-        if isinstance(holder, Loop):  # what it carries comes again
-            carried = memory([*holder.carried, *holder.body.results], structure.memory)
-            known = {r for r in known if r not in all_inside(holder.body) or r in carried}
-            later = [*b.ops, *(holder.test.ops if holder.test is not None else [])]
         if _written(later, structure.memory) & known:
             return True
+        if isinstance(holder, Loop):
+            inside = all_inside(holder.body)
+            carried = memory([*holder.carried, *holder.body.results], structure.memory)
+            again, known = known & inside & carried, known - inside
+            ops = [*b.ops, *(holder.test.ops if holder.test is not None else [])]
+            # what an iteration made is reached from the next by what is carried
+            names = _names(structure, holder, again)
+            if _written(ops, structure.memory) & known or (
+                names and _written(ops, _local(holder, structure)) & names
+            ):
+                return True
+            known |= again
         at = holder
     return False
 
@@ -235,6 +347,11 @@ def _local(op: Loop, structure: Structure) -> Roots:
     return memory_of(
         Program("", op.body), {v: r for v, r in structure.memory.items() if v not in inside}
     )
+
+
+def _names(structure: Structure, op: Loop, known: set[Value]) -> set[Value]:
+    """The carried arrays that may be some memory."""
+    return {p for p in op.carried if structure.roots(p) & known}
 
 
 def _written(ops: Iterable[Op], roots: Roots) -> set[Value]:
