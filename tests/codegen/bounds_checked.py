@@ -66,6 +66,18 @@ def steps(x):
     return np.sum(t)
 
 
+def fields(x):
+    """Arrays of known lengths, made where they are pushed; two loops, and a branch."""
+    u, m = x * 1.0, np.outer(x, x)
+    for k in range(5):
+        for _ in range(k):
+            u = np.sin(u) * np.exp(-(u**2)) * x
+            m = np.cos(m * u)
+        if x[k] > 0.5:
+            u = u * np.tanh(u + m[k])
+    return np.sum(u) + np.sum(m)
+
+
 def exponentials(x):
     total = 0.0
     for k in range(len(x)):
@@ -106,6 +118,7 @@ def sound():
     compiled(minors, matrix(4))
     compiled(numbers, X)
     compiled(steps, X)
+    compiled(fields, X)
     compiled(logarithms, X)
     compiled(exponentials, X)
     compiled(lists, X[:4], np.array([3, 0, 61, 1]))

@@ -1,5 +1,7 @@
 """What is known of a loop's arrays is true: whose memory they are, and how they lie."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ numba = pytest.importorskip("numba")
 
 from numpy.testing import assert_array_equal  # noqa: E402
 
-from fwdad.codegen.llvm.allocation import growing, grown  # noqa: E402
+from fwdad.codegen.llvm.allocation import growing, grown, part_of_stack  # noqa: E402
 from fwdad.codegen.loops.array_provenance import Arrays, Given, met  # noqa: E402
 from fwdad.codegen.numba_compile import Machine  # noqa: E402
 from fwdad.codegen.numpy_backend.source import Source, defined  # noqa: E402
@@ -65,7 +67,7 @@ def made_of(monkeypatch, lines, names, *args):
     ]
     answered = f"return ({''.join(name + ', ' for name in names)} total)"
     code = "\n    ".join(["def f(a, b, cube, strided, k):", *lines, *loop, answered]) + "\n"
-    namespace = {"np": np, "growing": growing, "grown": grown}
+    namespace = {"np": np, "growing": growing, "grown": grown, "part_of_stack": part_of_stack}
     source = Source("f", code, namespace, [None] * code.count("\n"))
     made = Machine(source, None, {})
     found = made.kernel(*args)
@@ -73,6 +75,7 @@ def made_of(monkeypatch, lines, names, *args):
     plain = namespace | {
         "growing": lambda n, t: np.empty(n, t),
         "grown": lambda a, n: np.append(a, np.zeros(n - a.size)),
+        "part_of_stack": lambda a, at, shape, _: a[at : at + math.prod(shape)].reshape(shape),
     }
     source.namespace.update(plain)
     wanted = defined(source)(*args)
@@ -126,6 +129,27 @@ def test_names_that_are_assigned_twice(monkeypatch):
         "u": False, "v": True, "w": False, "z": False,
     }  # fmt: skip
     assert np.shares_memory(arrays["z"], arrays["w"])
+
+
+@pytest.mark.parametrize(("names", "apart"), [
+    ("one two", "one two"), ("one two new", "one two new"), ("one again two", "two"),
+    ("one all", ""), ("all new", "all new"), ("one of_given", ""),
+])  # fmt: skip
+def test_parts_of_a_stack(monkeypatch, names, apart):
+    """Those of two kinds are apart; the stack is not apart from any of them."""
+    lines = [
+        "all = growing(20, np.float64)",
+        "one = part_of_stack(all, k, (3, 2), 0)",
+        "two = part_of_stack(all, k + 6, (3,), 1)",
+        "again = part_of_stack(all, k, (6,), 0)",
+        "new = np.zeros((3,), np.float64)",
+        "of_given = part_of_stack(a.reshape((9,)), k, (2,), 1)",
+    ]
+    known, arrays = made_of(monkeypatch, lines, names.split(), *ARGUMENTS)
+    assert {name for name, g in known.items() if g.is_apart} == set(apart.split())
+    assert {name: g.neighbours for name, g in known.items()} == {
+        name: array.ndim - 1 for name, array in arrays.items()
+    }
 
 
 def test_a_loop_knows_what_holds_at_all_its_calls():

@@ -125,3 +125,78 @@ def test_a_stack_that_grows_is_in_memory_once():
     gradient(1.0, n)
     peak = _resident("VmHWM") - start
     assert 0.9 * 8 * n < peak < 1.5 * 8 * n
+
+
+def layers(x, n):
+    """Several arrays are kept in each iteration; one of them in a branch, and one of a view."""
+    u, m = x * 1.0, np.outer(x, np.cos(x))
+    for k in range(n):
+        t = np.exp(-u * u)
+        if k % 2:
+            t = t * np.sin(u)
+        u = np.tanh(t + m @ u) + u * t
+        for _ in range(k):
+            m = np.sin(m * t)
+    return np.sum(u) + np.sum(m)
+
+
+def seldom_there(x, n):
+    """What a side of a branch keeps is not there on the other: its length is not known."""
+    u, w = x * 1.0, np.cos(x)
+    for _ in range(n):
+        if np.sum(u) > 0.0:
+            u = np.sin(u) * w
+        u = w * u
+    return np.sum(u * np.cos(u))
+
+
+def of_other_lengths(x, n):
+    """Of each array the lengths are known, of some products only when they are made."""
+    u = x * 1.0
+    for k in range(n):
+        v = np.sin(u[k:]) * u[: u.size - k]
+        u = u * np.sum(v * v) * 0.1 + np.cos(u)
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("f", [layers, seldom_there, of_other_lengths])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_arrays_on_stacks(f, parallel):
+    """One compiled program for all lengths; short ones, and loops that do not run."""
+    gradient = fwdad.jit(fwdad.value_and_grad(f), parallel=parallel)
+    for size, n in [(5, 4), (2, 1), (3, 0), (41, 3), (5, 2)]:
+        x = np.linspace(-0.4, 0.9, size)
+        y, found = gradient(x, n)
+        assert_allclose(y, f(x, n), rtol=1e-13)
+        expected = fwdad.jacobian(f, x, args=(n,), mode="forward")
+        assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+
+
+def test_arrays_that_two_stacks_keep():
+    """The gradient and its own gradient keep the same arrays: each on its stack."""
+
+    def slope(x):
+        return np.sum(fwdad.grad(layers)(x, 3) * np.cos(x))
+
+    x = np.linspace(0.2, 0.9, 4)
+    found = fwdad.jit(fwdad.grad(slope))(x)
+    assert_allclose(found, fwdad.jacobian(slope, x, mode="forward"), rtol=1e-10)
+
+
+@pytest.mark.fast_code
+def test_arrays_that_are_kept_are_made_on_the_stack():
+    """No shapes are kept that are known, and what is only made to be kept is not copied."""
+
+    def f(x, n):
+        u, m = x * 1.0, np.outer(x, np.cos(x))
+        for _ in range(n):
+            t = np.exp(-u * u)
+            u = np.tanh(t + m @ u) + u * t
+        return np.sum(u)
+
+    x = np.linspace(0.2, 0.9, 40)
+    source = fwdad.show(fwdad.value_and_grad(f), x, 3, backend="numba")
+    assert "part_of_stack(" in source
+    assert "_shapes" not in source
+    source = fwdad.show(fwdad.value_and_grad(seldom_there), x, 3, backend="numba")
+    assert "part_of_stack(" not in source

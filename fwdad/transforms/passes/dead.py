@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fwdad.ir.analysis.alias import memory, memory_of
+from fwdad.ir.analysis.alias import Roots, memory, memory_of
 from fwdad.ir.analysis.effects import is_nonzero, reads, risk
 from fwdad.ir.ops import (
     Block,
@@ -35,25 +35,23 @@ from fwdad.ops import Risk
 
 def dead(program: Program) -> bool:
     """Remove what nothing depends on; return whether anything was removed."""
-    alive = _Marker(program)
-    alive.ops -= _last_stores(program.block, alive)
-    return _sweep(program.block, alive)
+    return _sweep(program.block, _Marker(program))
 
 
-def _last_stores(block: Block, alive: _Marker) -> set[Op]:
-    """The program's own stores into memory of its own that nothing reads from there on."""
+def _last_stores(block: Block, roots: Roots, own: set[Value]) -> set[Op]:
+    """The stores into memory of the program's own that nothing reads from there on."""
     if not any(isinstance(op, (Store, Update)) for op in block.ops):
         return set()
     found: set[Op] = set()
     handed = [op.operands() for op in walk(block) if not op.nests and must_run(op)]
-    read = memory([block.results, handed], alive.roots)  # what is called may keep its arguments
+    read = memory([block.results, handed], roots)  # what is called may keep its arguments
     for op in reversed(block.ops):
         if isinstance(op, (Store, Update)):
-            target = memory([op.array], alive.roots)
-            if target <= alive.own and not target & read:
+            target = memory([op.array], roots)
+            if target <= own and not target & read:
                 found.add(op)
                 continue
-        read |= reads(op, alive.roots)
+        read |= reads(op, roots)
     return found
 
 
@@ -75,8 +73,7 @@ def drop_unread(program: Program) -> bool:
 class _Marker:
     """Finds what is live: operations, values, and memory whose content matters.
 
-    With ``every``, all operations are live, and so are the values that they read. ``own`` is
-    memory that nothing outside of the program can read.
+    With ``every``, all operations are live, and so are the values that they read.
     """
 
     def __init__(self, program: Program, *, every: bool = False) -> None:
@@ -95,7 +92,10 @@ class _Marker:
                 if every:
                     self._work.append(op)
         inside = all_inside(program.block) if self._writers else set()
-        self.own = inside - set(program.block.params)
+        own = inside - set(program.block.params)
+        for op in () if every else _last_stores(program.block, self.roots, own):
+            for root in memory(op.writes(), self.roots):
+                self._writers[root].remove(op)
         self._read(set(program.block.params))
         self._read(self._writers.keys() - inside)
         self._read(memory(program.block.results, self.roots))

@@ -1,10 +1,12 @@
 """Dead code: what goes, and what has to stay."""
 
+import logging
 import math
 
 import numpy as np
 import pytest
 
+import fwdad
 from fwdad.ir.check import checked
 from fwdad.ir.ops import Apply, Block, Branch, Call, Load, Loop, Program, Store, Update, Value
 from fwdad.ir.types import FLOAT, INT
@@ -209,3 +211,44 @@ def test_exec_count_keeps_a_loop():
     assert checked(dead, program)
     assert program.block.ops == [loop]
     assert body.ops == []
+
+
+def test_last_stores_that_nobody_reads_go():
+    def f(x):
+        u = x * 1.0
+        u[1:] = x[0]
+        y = u * 2.0
+        u[0] = y[1]
+        u[1:] += 1.0
+        u[...] = y
+        return y
+
+    assert cleaned(f, X).program.count((Store, Update)) == 1
+
+
+@pytest.mark.parametrize("where", ["result", "argument", "view"])
+def test_last_stores_that_somebody_reads_stay(where):
+    def f(x):
+        u = x if where == "argument" else x * 1.0
+        y = u * 2.0
+        view = u[1:]
+        u[1] = 5.0
+        return {"result": u, "view": view}.get(where, y)
+
+    tape = traced(f, X.copy())
+    dead(tape.program)
+    assert tape.program.count(Store) == 1
+
+
+def test_last_stores_into_what_was_logged_stay(caplog):
+    """A record keeps its arguments, and formats them later."""
+
+    def f(x):
+        u = x * 1.0
+        y = np.sum(u)
+        logging.getLogger("fwdad.tests").warning("%s", u)
+        u[1] = 5.0
+        return y
+
+    assert fwdad.jit(f, backend="numpy")(X) == np.sum(X)
+    assert caplog.records[-1].args[0][1] == 5.0

@@ -1,0 +1,218 @@
+"""Programs that reverse mode can run with copies that nobody can tell from their originals."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from tests.differences import central_differences
+
+X = np.array([0.3, 0.9, 0.7, 1.2, 0.5])
+
+
+def boundary_values(x):
+    """A new array in each step, whose ends are set: loops in loops."""
+    u = np.cos(x)
+    for _ in range(3):
+        for _ in range(2):
+            u = np.sin(u) * x
+            u[0] = 0.0
+            u[-1] = x[1]
+    return np.sum(u)
+
+
+def then_a_step(x):
+    u = np.cos(x)
+    for _ in range(3):
+        for _ in range(2):
+            u = np.sin(x) * x
+            u[1:] = u[:-1] * np.sin(x[1:])
+        x = u * x
+    return np.sum(u * x)
+
+
+def sometimes_a_loop(x):
+    u = np.cos(x)
+    for _ in range(8):
+        u = u * x
+        u[0] = 0.5
+        if np.sum(u) > 0.5:
+            for _ in range(2):
+                u = np.sin(u) * x
+                u[-1] = 0.1
+    return np.sum(u)
+
+
+def two_fields(x):
+    u, v = np.cos(x), np.sin(x)
+    for _ in range(4):
+        k = 0
+        while k < 3:
+            new = u + 0.1 * v
+            new[0] = new[-1]
+            v = v - 0.1 * new
+            u = new
+            k += 1
+        v[0] = 0.0
+    return np.sum(u * v)
+
+
+def the_best(x):
+    u = np.cos(x)
+    best = u
+    for _ in range(4):
+        for _ in range(3):
+            u = np.sin(u) * x
+            u[0] += 0.1
+            if np.sum(u) > np.sum(best):
+                best = u
+    return np.sum(best * x)
+
+
+def one_after_the_other(x):
+    u, kept = np.cos(x), []
+    for _ in range(4):
+        for _ in range(3):
+            u = np.sin(u) * x
+            u[0] += 0.1
+        kept.append(u)
+    return np.sum(np.array(kept) ** 2)
+
+
+def scaled_if_large(x):
+    u = x * 1.0
+    for _ in range(3):
+        if np.sum(u) > 2.0:
+            u = u * x
+        u[1:] = u[:-1] * np.sin(x[1:])
+        u = u - 0.1 * np.cos(u * u[0])
+    return np.sum(u)
+
+
+def one_or_a_new_one(x):
+    u = x * 1.0
+    for k in range(3):
+        new = u if k % 2 else np.sin(u)
+        new[0] *= 0.5
+        u = new * x
+    return np.sum(u)
+
+
+def written_on_either_side(x):
+    u = x * 1.0
+    for k in range(4):
+        if k % 2:
+            u = np.sin(u)
+            for j in range(2):
+                u[j] *= 0.5
+        else:
+            u[0] = u[1] * 2.0
+        u *= x
+        u = u + 1.0
+    return np.sum(u)
+
+
+def written_by_two_names(x):
+    """What is written by either name is seen by the other, as long as both are there."""
+    best = x * 2
+    for k in range(4):
+        t = best * 0.7
+        if best[k] > 0.8:
+            best = t
+        t[0] = best[1] * 3
+        best[2] += 0.1
+    return np.sum(best**3)
+
+
+def begun_as_one(x):
+    """The first iteration writes what ``v`` is, too."""
+    u = x * 1.0
+    v = u
+    w = np.ones(x.size)
+    for k in range(3):
+        u[1] = np.cos(w[2])
+        u = np.sin(v)
+        if k % 2 == 0:
+            v = w
+            w = v + 0.5 * x
+        u[1] = w[1] * u[1]
+    return np.sum(u * u) + np.sum(np.sin(v)) + np.sum(w * x)
+
+
+def returned_twice(x):
+    """A branch returns one array by two names."""
+    v = np.cos(x)
+    u = x
+    if np.sum(v) > 0.5:
+        v = v * x
+        u = v
+        v[0] = 0.3
+    return np.sum(u * u) + np.sum(np.sin(v))
+
+
+def returned_twice_in_a_loop(x):
+    v, w = np.cos(x), x * x
+    u = v
+    for k in range(3):
+        u = v
+        if k % 2 == 0:
+            u = v * x
+            w = u
+            w[0] = 0.3
+    return np.sum(u * u) + np.sum(np.sin(v)) + np.sum(w * x)
+
+
+def copied_as_another(x):
+    v = np.cos(x)
+    v[:-1] *= v[0]
+    u = x
+    if np.sum(v) > 0.5:
+        v = v.copy()
+        u = v
+    return np.sum(u * u) + np.sum(np.sin(v))
+
+
+PROGRAMS = [
+    boundary_values, then_a_step, sometimes_a_loop, two_fields, the_best, one_after_the_other,
+    scaled_if_large, one_or_a_new_one, written_on_either_side, written_by_two_names,
+    returned_twice, returned_twice_in_a_loop, copied_as_another,
+]  # fmt: skip
+
+
+def check(f, backend):
+    expected = fwdad.jacobian(f, X, mode="forward")
+    assert_allclose(expected, central_differences(f, X), rtol=1e-6, atol=1e-7)
+    y, gradient = fwdad.jit(fwdad.value_and_grad(f), backend=backend)(X)
+    assert_allclose(y, f(X), rtol=1e-13)
+    assert_allclose(gradient, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
+def test_gradients(f):
+    check(f, "numpy")
+
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
+def test_compiled(f):
+    pytest.importorskip("numba")
+    check(f, "numba")
+
+
+@pytest.mark.parametrize("f", [boundary_values, two_fields, scaled_if_large, returned_twice])
+def test_second_derivatives(f):
+    expected = fwdad.jacobian(fwdad.jacfwd(f), X, mode="forward")
+    found = fwdad.jit(fwdad.hessian(f), backend="numpy")(X)
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    twice = fwdad.jit(fwdad.grad(lambda x: np.sum(fwdad.grad(f)(x))), backend="numpy")(X)
+    assert_allclose(twice, np.sum(expected, axis=0), rtol=1e-10, atol=1e-12)
+
+
+def test_what_could_be_told():
+    """No copy where a write by one name is read by the other: right, or refused."""
+    expected = fwdad.jacobian(begun_as_one, X, mode="forward")
+    assert_allclose(fwdad.grad(begun_as_one)(X), expected, rtol=1e-11)
+    with pytest.raises(fwdad.errors.UntraceableError, match="changes places"):
+        fwdad.jit(fwdad.grad(begun_as_one), backend="numpy")(X)

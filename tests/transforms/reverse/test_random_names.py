@@ -1,0 +1,58 @@
+"""Gradients of random programs in which names change their arrays."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from tests.transforms.reverse.random_names import program
+
+SHARE = 0.35  # of the programs may be refused: names of one array that are both written
+
+
+def check(seed, backend="numpy", steps=(3, 1, 0, 4)):
+    """Compare with forward mode, and with the program itself; the argument stays as it is."""
+    f, text = program(seed)
+    gradient = fwdad.jit(fwdad.value_and_grad(f), backend=backend)
+    for n in steps:
+        x = np.random.default_rng(seed + n).normal(size=3)
+        given = x.copy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = f(x.copy(), n)
+            if not abs(y) < 1e6:
+                continue
+            expected = fwdad.jacobian(f, x, args=(n,), mode="forward")
+            found = gradient(x, n)
+        scale = max(1.0, np.max(np.abs(expected)))
+        assert_allclose(found[0], y, rtol=1e-10, atol=1e-12, err_msg=text)
+        assert_allclose(found[1], expected, rtol=1e-7, atol=1e-8 * scale, err_msg=text)
+        assert np.array_equal(x, given), text
+
+
+@pytest.mark.parametrize(("start", "count"), [
+    (0, 40), *(pytest.param(k, 100, marks=pytest.mark.slow) for k in range(30_000, 31_000, 100))
+])  # fmt: skip
+def test_gradient(start, count):
+    """Right, or refused because an array changes places."""
+    refused = 0
+    for seed in range(start, start + count):
+        try:
+            check(seed)
+        except fwdad.errors.UntraceableError:
+            refused += 1
+    assert refused <= SHARE * count
+
+
+@pytest.mark.parametrize(("start", "count"), [
+    (500, 5), *(pytest.param(k, 25, marks=pytest.mark.slow) for k in range(32_000, 32_100, 25))
+])  # fmt: skip
+def test_compiled(start, count):
+    pytest.importorskip("numba")
+    for seed in range(start, start + count):
+        try:
+            check(seed, "numba")
+        except fwdad.errors.UntraceableError:
+            continue
