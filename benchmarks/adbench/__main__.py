@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -27,14 +29,21 @@ NAMES = {"gmm": "mixture", "ba": "bundle", "ht": "hand", "lstm": "recurrent", "o
 Derivative = Callable[..., Any]
 
 
-def ours(problem: Problem, style: int) -> tuple[Callable[..., Any], Derivative]:
-    """The program and its derivative, both compiled."""
+def ours(
+    problem: Problem, style: int, *, fixed: bool = False
+) -> tuple[Callable[..., Any], Derivative]:
+    """The program and its derivative, both compiled; for all lengths, or for ``fixed`` ones."""
     f = (problem.arrays, problem.loops)[style]
+    derivative: Derivative
     if problem.derivatives:
-        return fwdad.jit(f), fwdad.jit(problem.derivatives[style])
-    if problem.jacobian:
-        return fwdad.jit(f), fwdad.jit(lambda *args: fwdad.jacobian(f, args[0], args=args[1:]))
-    return fwdad.jit(f), fwdad.jit(fwdad.value_and_grad(f, argnums=problem.argnums))
+        derivative = problem.derivatives[style]
+    elif problem.jacobian:
+
+        def derivative(*args: Any) -> Any:
+            return fwdad.jacobian(f, args[0], args=args[1:])
+    else:
+        derivative = fwdad.value_and_grad(f, argnums=problem.argnums)
+    return fwdad.jit(f, static_shapes=fixed), fwdad.jit(derivative, static_shapes=fixed)
 
 
 def _as_arrays(make: Callable[[Any], Any], args: Arguments) -> Arguments:
@@ -103,7 +112,8 @@ def _flat(found: Any, problem: Problem) -> np.ndarray:
 def check(problem: Problem) -> None:
     """Compare both styles and both peers at the small size, and the program with differences."""
     args = problem.make(*problem.tiny)
-    found = [_flat(ours(problem, k)[1](*args), problem) for k in range(2)]
+    ways = itertools.product(range(2), (False, True))
+    found = [_flat(ours(problem, k, fixed=fixed)[1](*args), problem) for k, fixed in ways]
     peers = {"jax": of_jax, "torch": of_torch}
     found += [_flat(call(problem, args)(), problem) for call in peers.values()]
     for other in found[1:]:
@@ -138,27 +148,28 @@ def _first(call: Callable[[], Any]) -> float:
 def measure(problem: Problem, rounds: int) -> list[str]:
     """The lines of one problem's table."""
     args = problem.make(*problem.size)
-    f_arrays, d_arrays = ours(problem, 0)
-    f_loops, d_loops = ours(problem, 1)
-    calls: dict[str, Callable[[], Any]] = {
-        "f_arrays": lambda: f_arrays(*args),
-        "f_loops": lambda: f_loops(*args),
-        "arrays": lambda: d_arrays(*args),
-        "loops": lambda: d_loops(*args),
-        "jax": of_jax(problem, args),
-        "torch": of_torch(problem, args),
-    }
+    calls: dict[str, Callable[[], Any]] = {}
+    for fixed in (False, True):
+        for style, written in enumerate(("arrays", "loops")):
+            f, derivative = ours(problem, style, fixed=fixed)
+            name = f"{written} | {'fixed' if fixed else 'any'}"
+            calls[f"f {name}"] = functools.partial(f, *args)
+            calls[name] = functools.partial(derivative, *args)
+    calls |= {"jax": of_jax(problem, args), "torch": of_torch(problem, args)}
     first = {name: _first(call) for name, call in calls.items()}
     timed = time_interleaved(calls, rounds, 0.2)
-    primal = min(timed["f_arrays"].median, timed["f_loops"].median)
     lines = []
-    for name in ("arrays", "loops"):
-        t = timed[name].median
-        lines.append(
-            f"| {problem.name} | {name} | {1e3 * primal:.3g} ms | {1e3 * t:.3g} ms | "
-            f"{t / primal:.2f} | {problem.bound} | {1e3 * timed['jax'].median:.3g} ms | "
-            f"{1e3 * timed['torch'].median:.3g} ms | {first[name]:.2f} s | {first['jax']:.2f} s |"
-        )
+    for lengths in ("any", "fixed"):
+        names = [f"{written} | {lengths}" for written in ("arrays", "loops")]
+        primal = min(timed[f"f {name}"].median for name in names)
+        for name in names:
+            t = timed[name].median
+            lines.append(
+                f"| {problem.name} | {name} | {1e3 * primal:.3g} ms | {1e3 * t:.3g} ms | "
+                f"{t / primal:.2f} | {problem.bound} | {1e3 * timed['jax'].median:.3g} ms | "
+                f"{1e3 * timed['torch'].median:.3g} ms | {first[name]:.2f} s | "
+                f"{first['jax']:.2f} s |"
+            )
     return lines
 
 
@@ -170,8 +181,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.only is None:
         print(
-            "| problem | written in | program | derivative | ratio | bound | JAX | PyTorch | "
-            "first call | JAX's |\n|---|---|---|---|---|---|---|---|---|---|",
+            "| problem | written in | lengths | program | derivative | ratio | bound | JAX | "
+            "PyTorch | first call | JAX's |\n|---|---|---|---|---|---|---|---|---|---|---|",
             flush=True,
         )
         for name in NAMES:

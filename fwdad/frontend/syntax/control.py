@@ -144,7 +144,7 @@ def _raise_on_side(
 def _merge_sides(
     recorder: Recorder, condition: Symbol, then: Side, other: Side, here: Location | None
 ) -> Any:
-    merger = Merger(recorder, then.fresh, other.fresh, here)
+    merger = Merger(recorder, then.fresh, other.fresh, here, (then.changes, other.changes))
     value = merger.pair(*_values(then, other))
     try:
         changed = _places(recorder, then.changes, other.changes)

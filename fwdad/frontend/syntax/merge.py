@@ -39,7 +39,8 @@ class Merger:
 
     Two lists (dicts, objects) become a new one only where nobody else can see that they were two:
     each was made on its path (``first`` and ``second`` have their ids), or is what the place held
-    before and no other place does.
+    before and no other place does. ``changes`` are those of the two paths: the heap itself is as it
+    was before.
     """
 
     def __init__(
@@ -48,11 +49,13 @@ class Merger:
         first: set[int],
         second: set[int],
         here: Location | None = None,
+        changes: tuple[Any, Any] = ((), ()),
     ) -> None:
         self.recorder = recorder
         self.here = here  # where the branch is
         self.leaves: list[Leaf] = []
         self._fresh = (first, second)
+        self._now = [{id(o): now for o, _, now in each} for each in changes]
         self._memo: dict[tuple[int, int], Build] = {}
         self._partners: dict[int, int] = {}
         self._kept: list[Any] = []
@@ -145,14 +148,18 @@ class Merger:
             )
             return lambda _: Poison(reason, self.here)
         fresh = self.recorder.journal.fresh
-        if type(a) is list and len(a) == len(b):
-            parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
+        first, second = (
+            now.get(id(o), o) if (o := container_of(x)) is not None else ()
+            for now, x in zip(self._now, (a, b), strict=True)
+        )
+        if type(a) is list and len(first) == len(second):
+            parts = [self.pair(x, y) for x, y in zip(first, second, strict=True)]
             return lambda symbols: fresh([part(symbols) for part in parts])
-        if type(a) is dict and list(a) == list(b):
-            items = {key: self.pair(a[key], b[key]) for key in a}
+        if type(a) is dict and list(first) == list(second):
+            items = {key: self.pair(first[key], second[key]) for key in first}
             return lambda symbols: fresh({key: part(symbols) for key, part in items.items()})
-        if is_object(a) and _can_be_made_anew(a) and list(vars(a)) == list(vars(b)):
-            attributes = {key: self.pair(vars(a)[key], vars(b)[key]) for key in vars(a)}
+        if is_object(a) and _can_be_made_anew(a) and list(first) == list(second):
+            attributes = {key: self.pair(first[key], second[key]) for key in first}
             return lambda symbols: self._instance(type(a), attributes, symbols)
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
 
