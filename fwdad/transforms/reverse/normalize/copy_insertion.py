@@ -304,7 +304,8 @@ def _is_only_read(
     local = _local(op, structure)
     inside = all_inside(op.body)
     ours = {op.carried[k] for k in copies} | {copy.outputs[0] for copy in copies.values()}
-    outside = {r for c in copies.values() for r in memory(c.args, local) if r not in inside}
+    sources = [copy.args for copy in copies.values()]
+    outside = (memory(sources, local) | memory(sources, structure.memory)) - inside
     outside |= memory(list(firsts.values()), structure.memory)
     if _written(op.body.ops, local) & (ours | outside | _names(structure, op, outside)):
         return False
