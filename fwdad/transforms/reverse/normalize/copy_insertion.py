@@ -258,10 +258,11 @@ def _copied(v: Value, op: Op) -> Apply:
 
 def _is_moved(structure: Structure, op: Loop, copies: dict[int, Apply]) -> bool:
     """Whether what is copied has no name from there on."""
-    own = _without_other_names(op, structure)
-    if not copies.keys() <= own:
+    if not copies.keys() <= _without_other_names(op, structure):
         return False
     local = _local(op, structure)
+    # what is not written any more, now that there are copies, may have other names
+    own = threaded(op, structure) | copies.keys()
     owned = {op.carried[k] for k in own} | all_inside(op.body) - set(op.body.params)
     for copy in copies.values():
         source = memory(copy.args, local)
