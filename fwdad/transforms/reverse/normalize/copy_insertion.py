@@ -220,7 +220,7 @@ def _try(block: Block, home: Block, op: Loop, places: list[int]) -> None:
     for k, copy in begun.items():
         home.ops.insert(home.ops.index(op), copy)
         op.initial[k] = copy.outputs[0]
-    if _is_only_read(Structure(block, []), home, op, copies, firsts):
+    if _is_only_read(Structure(block, []), op, copies, firsts):
         return
     for k, copy in begun.items():
         home.ops.remove(copy)
@@ -294,7 +294,6 @@ def _are_apart(op: Loop, copy: Apply, copies: dict[int, Apply], local: Roots) ->
 
 def _is_only_read(
     structure: Structure,
-    home: Block,
     op: Loop,
     copies: dict[int, Apply],
     firsts: dict[int, object],
@@ -302,20 +301,14 @@ def _is_only_read(
     """Whether neither the copied arrays nor their copies are written from there on."""
     if not copies.keys() <= _without_other_names(op, structure):
         return False
-    local = _local(op, structure)
-    inside = all_inside(op.body)
-    ours = {op.carried[k] for k in copies} | {copy.outputs[0] for copy in copies.values()}
-    sources = [copy.args for copy in copies.values()]
-    outside = (memory(sources, local) | memory(sources, structure.memory)) - inside
-    outside |= memory(list(firsts.values()), structure.memory)
-    if _written(op.body.ops, local) & (ours | outside | _names(structure, op, outside)):
+    begun = memory(list(firsts.values()), structure.memory)
+    if _written(op.body.ops, _local(op, structure)) & (begun | _names(structure, op, begun)):
         return False
     for copy in copies.values():
-        later = op.body.ops[op.body.ops.index(copy) + 1 :]
-        if _written(later, local) & memory(copy.args, local):
+        known = memory([*copy.args, *copy.outputs], structure.memory) | begun
+        if _is_written_from(structure, op.body, copy, known):
             return False
-    known = outside | memory([op.outputs[k] for k in copies], structure.memory)
-    return not _is_written_from(structure, home, op, known)
+    return True
 
 
 def _is_written_from(structure: Structure, home: Block, at: Op | None, known: set[Value]) -> bool:
