@@ -19,6 +19,11 @@ class State(NamedTuple):
     u: np.ndarray
 
 
+class Held:
+    def __init__(self, value):
+        self.value = value
+
+
 @program(((1.0, 2.0),), ((-1.0, 0.5),))
 def tuple_argument(p):
     x, y = p
@@ -258,6 +263,40 @@ def same_value_on_both_sides(x, y):
         z = x
         w = None
     return z, w
+
+
+@program((1.0, 2.0), (-3.0, 4.0))
+def list_is_changed_on_one_side_and_another_one_on_the_other(x, y):
+    s, d = [x, y], {"a": x, "b": [y]}
+    if x > 0:
+        s[0] = y * 3.0
+        d["a"] = y
+        d["b"][0] = x * y
+    else:
+        s = [y, x * 2.0]
+        d = {"a": x + 1.0, "b": [x]}
+    return s, d["a"], d["b"]
+
+
+@program((1.0, 3), (-3.0, 4), (2.0, 0))
+def list_is_changed_or_another_one_in_a_loop(x, n):
+    s = [x, x * 0.5]
+    for k in range(n):
+        if k % 2 == 0:
+            s[0] = x * 2.0 + k
+        else:
+            s = [x, s[0]]
+    return s
+
+
+@program((1.0, 2.0), (-3.0, 4.0))
+def object_is_changed_on_one_side_and_another_one_on_the_other(x, y):
+    p = Held(x)
+    if x > 0:
+        p.value = y * 3.0
+    else:
+        p = Held(x * y)
+    return p.value
 
 
 @program((1.0,), (2.0,))

@@ -1,14 +1,18 @@
-"""Random programs in which names change their arrays: in loops, in branches, by other names."""
+"""Random programs in which names change their arrays: in loops, in branches, by other names.
+
+The holding ones keep arrays in lists, dicts and objects, too, and hand them to functions.
+"""
 
 import linecache
 
 import numpy as np
 
-NAMES = "uvw"
-
 
 class Writer:
     """Writes one program."""
+
+    names = ("u", "v", "w")
+    new = ("np.sin({b})", "{b} * {c}", "{b} + 0.5 * x", "{b}.copy()", "{b} * x")
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -18,7 +22,7 @@ class Writer:
         return items[self.rng.integers(len(items))]
 
     def name(self):
-        return self.pick(*NAMES)
+        return self.pick(*self.names)
 
     def element(self):
         return f"{self.name()}[{self.rng.integers(3)}]"
@@ -41,8 +45,7 @@ class Writer:
         if kind < 0.16:
             return f"{a} = {b}"
         if kind < 0.36:
-            new = self.pick("np.sin({b})", "{b} * {c}", "{b} + 0.5 * x", "{b}.copy()", "{b} * x")
-            return f"{a} = {new.format(b=b, c=self.name())}"
+            return f"{a} = {self.pick(*self.new).format(b=b, c=self.name())}"
         if kind < 0.56:
             x, y = self.element(), self.element()
             value = self.pick(f"{x} * {y}", f"np.cos({x})", "0.3", f"x[1] * {y}")
@@ -65,21 +68,72 @@ class Writer:
         count = self.rng.integers(1, 5)
         return [line for _ in range(count) for line in self.statement(indent, depth, counters)]
 
-    def program(self):
+    def begin(self):
         self.lines.append(f"    v = {self.pick('u', 'np.cos(x)', 'x * 2.0')}")
         self.lines.append(f"    w = {self.pick('v', 'u', 'np.ones(x.size)', 'x * x')}")
+
+    def end(self):
+        return "np.sum(u * u) + np.sum(np.sin(v)) + np.sum(w * x)"
+
+    def program(self):
+        self.begin()
         self.lines += ["    s = 0.0", "    for k in range(n):", *self.block("        ", 1, 1)]
         if self.rng.random() < 0.4:
             self.lines += self.block("    ", 2, 0)
-        self.lines.append("    return s + np.sum(u * u) + np.sum(np.sin(v)) + np.sum(w * x)")
+        self.lines.append(f"    return s + {self.end()}")
         return "\n".join(self.lines)
 
 
-def program(seed):
+class Pair:
+    """Two arrays."""
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+
+    def step(self, c):
+        self.a = self.a * c
+        self.b[0] = self.a[1]
+        return self.b
+
+
+class Holding(Writer):
+    """Writes programs whose arrays are held by containers."""
+
+    names = ("u", "v", "items[0]", "items[1]", "by_name['p']", "by_name['q']", "pair.a", "pair.b")
+    new = (*Writer.new, "g({b}, {c})", "h({b})", "pair.step(1.5)", "np.where({b} > {c}, {b}, x)")
+
+    def begin(self):
+        first = self.pick("v", "u", "np.ones(x.size)", "x * x")
+        same = self.pick("return a", "a = a.copy(); a[1] *= 2.0; return a", "return a * u")
+        self.lines += [
+            f"    v = {self.pick('u', 'np.cos(x)', 'x * 2.0')}",
+            f"    items = [{first}, u * 0.5]",
+            f"    by_name = {{'p': {self.pick('v', 'np.cos(x)', 'items[0]')}, 'q': x + 1.0}}",
+            f"    pair = Pair({self.pick('u', 'x * 0.5', 'items[1]')}, np.sin(x))",
+            "    def g(a, b):",
+            f"        {self.pick('return a * b', 'a[0] = b[1]; return a', 'return b * a')}",
+            "    def h(a):",
+            f"        {same}",
+        ]
+
+    def simple(self, kind):
+        if kind < 0.05:
+            return f"items = [{self.name()}, {self.name()}]"
+        return super().simple(kind)
+
+    def end(self):
+        return (
+            "np.sum(u * u) + np.sum(np.sin(v)) + np.sum(items[0] * x) + np.sum(np.cos(pair.b))"
+            " + np.sum(items[1] * by_name['p']) + np.sum(by_name['q'] * pair.a)"
+        )
+
+
+def program(seed, kind=Writer):
     """A function of an array and how often its loop runs, and its source."""
-    text = Writer(seed).program()
-    name = f"<names {seed}>"
+    text = kind(seed).program()
+    name = f"<{kind.__name__} {seed}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    namespace = {"np": np}
+    namespace = {"np": np, "Pair": Pair}
     exec(compile(text, name, "exec"), namespace)
     return namespace["f"], text

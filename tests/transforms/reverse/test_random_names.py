@@ -7,14 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from tests.transforms.reverse.random_names import program
+from tests.transforms.reverse.random_names import Holding, Writer, program
 
 SHARE = 0.35  # of the programs may be refused: names of one array that are both written
 
 
-def check(seed, backend="numpy", steps=(3, 1, 0, 4)):
+def check(seed, kind, backend="numpy", steps=(3, 1, 0, 4)):
     """Compare with forward mode, and with the program itself; the argument stays as it is."""
-    f, text = program(seed)
+    f, text = program(seed, kind)
     gradient = fwdad.jit(fwdad.value_and_grad(f), backend=backend)
     for n in steps:
         x = np.random.default_rng(seed + n).normal(size=3)
@@ -25,6 +25,9 @@ def check(seed, backend="numpy", steps=(3, 1, 0, 4)):
             if not abs(y) < 1e6:
                 continue
             expected = fwdad.jacobian(f, x, args=(n,), mode="forward")
+            if kind is Holding:  # what is not on a tape
+                plain = fwdad.grad(f)(x, n)
+                assert_allclose(plain, expected, rtol=1e-7, atol=1e-7, err_msg=text)
             found = gradient(x, n)
         scale = max(1.0, np.max(np.abs(expected)))
         assert_allclose(found[0], y, rtol=1e-10, atol=1e-12, err_msg=text)
@@ -35,12 +38,13 @@ def check(seed, backend="numpy", steps=(3, 1, 0, 4)):
 @pytest.mark.parametrize(("start", "count"), [
     (0, 40), *(pytest.param(k, 100, marks=pytest.mark.slow) for k in range(30_000, 31_000, 100))
 ])  # fmt: skip
-def test_gradient(start, count):
+@pytest.mark.parametrize("kind", [Writer, Holding])
+def test_gradient(start, count, kind):
     """Right, or refused because an array changes places."""
     refused = 0
     for seed in range(start, start + count):
         try:
-            check(seed)
+            check(seed, kind)
         except fwdad.errors.UntraceableError:
             refused += 1
     assert refused <= SHARE * count
@@ -49,10 +53,11 @@ def test_gradient(start, count):
 @pytest.mark.parametrize(("start", "count"), [
     (500, 5), *(pytest.param(k, 25, marks=pytest.mark.slow) for k in range(32_000, 32_100, 25))
 ])  # fmt: skip
-def test_compiled(start, count):
+@pytest.mark.parametrize("kind", [Writer, Holding])
+def test_compiled(start, count, kind):
     pytest.importorskip("numba")
     for seed in range(start, start + count):
         try:
-            check(seed, "numba")
+            check(seed, kind, "numba")
         except fwdad.errors.UntraceableError:
             continue
