@@ -43,7 +43,7 @@ def _last_stores(block: Block, roots: Roots, own: set[Value]) -> set[Op]:
     if not any(isinstance(op, (Store, Update)) for op in block.ops):
         return set()
     found: set[Op] = set()
-    handed = [op.operands() for op in walk(block) if not op.nests and must_run(op)]
+    handed = [op.operands() for op in walk(block) if not op.nests and risk(op) >= Risk.RAISES]
     read = memory([block.results, handed], roots)  # what is called may keep its arguments
     for op in reversed(block.ops):
         if isinstance(op, (Store, Update)):
