@@ -54,7 +54,7 @@ def view(x, a):
 
 
 CASES = [  # copies of arguments that are written, further copies, all memory of y and its pullback
-    (written, 1, 1, 2),  # a
+    (written, 0, 1, 2),  # a; what is written into x is read for the value alone
     (read_as_value, 0, 1, 2),  # y
     (value_is_changed, 0, 1, 2),  # y
     (value_is_an_argument, 1, 1, 2),  # y
