@@ -1,4 +1,7 @@
-"""The stacks of a program in the Numba source: which share memory, and how they are named."""
+"""The stacks of a program in the Numba source: which share memory, and how they are named.
+
+What an iteration pushes onto stacks that share memory is a frame.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,9 @@ class Held:
     def each(self) -> int:
         """How many elements a push adds; 0 if that varies."""
         shape = self.type.shape if isinstance(self.type, ArrayType) else ()
-        if shape and len(self.stacks) > 1:
-            return 0
-        return math.prod(d if isinstance(d, int) else 0 for d in shape) if not self.unknown else 0
+        known = [d for d in shape if isinstance(d, int)]
+        varies = self.unknown or len(known) < len(shape) or (shape and len(self.stacks) > 1)
+        return 0 if varies else math.prod(known)
 
     @property
     def few(self) -> bool:

@@ -1,9 +1,10 @@
 """Copies for names that, on some paths, take over an array made in the iteration, or a view.
 
 ``if f(t) < f(best): best = t`` in a loop, where ``t`` is made and written: the name is one array or
-another. Where that is unobservable (the previous array and ``t`` have no other name from there on,
-or are no longer written), it gets a copy, which is an array like any other. So does what a branch
-returns that may be a view of an array made in it, if neither is written from there on.
+another. So is a name whose array a loop inside makes, or a side of a branch. Where that is
+unobservable (the previous array and ``t`` have no other name from there on, or are no longer
+written), it gets a copy, which is an array like any other. So does what a branch returns that may
+be a view of an array made in it, if neither is written from there on.
 """
 
 from __future__ import annotations
