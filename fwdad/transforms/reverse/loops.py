@@ -52,9 +52,8 @@ class Carried:
                 continue  # its cotangent is chosen as it is
             if is_array(p) and (structure.is_memory(p) or structure.is_memory(op.outputs[k])):
                 if k not in choices.threaded[op]:
-                    sweep.fail(
-                        "an array made in a loop changes places with another that is written"
-                    )
+                    what = "an array made in a loop changes places with another that is written"
+                    sweep.fail_names(p, what)
                 self.memory.extend([k] if active else [])
                 self.threaded.append(k)
             elif active:

@@ -67,6 +67,11 @@ class Sweep:
         location = self.op.location if self.op is not None else None
         raise NotReversibleError(what, location)
 
+    def fail_names(self, v: Value, what: str) -> NoReturn:
+        """Refuse a name that stands for one array or another, which is written."""
+        name = f"`{v.name}`: " if v.name else ""
+        self.fail(f"{name}{what}. Where one name takes another's array, write `a = b.copy()`")
+
     def symbols(self, operand: Operand) -> Any:
         """A structure of operands as symbols."""
         return map_values(lambda v: Symbol(v, self.recorder), operand)
@@ -89,7 +94,9 @@ class Sweep:
             if region.source is source:
                 return region
             region = region.parent
-        return self.fail("a value is used outside of the block that defines it")
+        return self.fail_names(
+            v, "an array that a branch or a loop makes, and that is written outside"
+        )
 
     def is_inside_loop(self) -> bool:
         """Whether the open region is inside a loop, not counting calls, which run once."""

@@ -10,7 +10,18 @@ import operator
 
 from fwdad.ir.analysis.alias import is_rearranged
 from fwdad.ir.analysis.layout import Order, Orders, order_of
-from fwdad.ir.ops import Apply, Block, Branch, Load, Missing, Program, Value, is_array
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Branch,
+    Load,
+    Loop,
+    Missing,
+    Operand,
+    Program,
+    Value,
+    is_array,
+)
 from fwdad.ir.primitives.view_mirrors import give_back, view_or_zeros
 from fwdad.ir.symbol import Symbol
 from fwdad.ops import Layout, Memory, Record, record_of
@@ -104,8 +115,9 @@ class ViewCotangents:
                 side = Block()
                 outer, self.recorder.block = self.recorder.block, side
                 inside = isinstance(r, Value) and self.structure.home.get(r) is block
-                if inside and self.structure.roots(r) != {r}:
-                    self.sweep.fail("an array that is written is chosen by a branch")
+                if inside and not self._is_made(r, block):
+                    self.sweep.op = op
+                    self.sweep.fail_names(v, "an array that is written is chosen by a branch")
                 chosen = self._known_as(op, block, r) if inside else None
                 if chosen is None:
                     own = inside or isinstance(r, Missing)
@@ -118,6 +130,18 @@ class ViewCotangents:
             self.recorder.lengths.measure(bar)
         self.refs[v] = Symbol(bar, self.recorder)
         return self.refs[v]
+
+    def _is_made(self, v: Operand, block: Block) -> bool:
+        """Whether an array is made in a block, by a call, a branch or a loop, and is no view."""
+        if not isinstance(v, Value) or self.structure.home.get(v) is not block:
+            return False
+        op = self.structure.definition.get(v)
+        if isinstance(op, Branch):
+            k = op.outputs.index(v)
+            return all(self._is_made(side.results[k], side) for side in op.blocks())
+        if isinstance(op, Loop):
+            return op.outputs.index(v) in self.choices.threaded[op]
+        return self.structure.roots(v) == {v}
 
     def _known_as(self, op: Branch, side: Block, r: Value) -> Symbol | None:
         """The cotangent of an array that a side of a branch returns, if it has another name."""

@@ -84,6 +84,16 @@ class Writer:
         return "\n".join(self.lines)
 
 
+class Branching(Writer):
+    """Writes programs whose loops, if any, are inside of branches."""
+
+    def program(self):
+        self.begin()
+        self.lines += ["    s = 0.0", *self.branch("    ", 0, 0), *self.block("    ", 0, 0)]
+        self.lines.append(f"    return s + {self.end()}")
+        return "\n".join(self.lines)
+
+
 class Pair:
     """Two arrays."""
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
-from tests.transforms.reverse.random_names import Holding, Writer, program
+from tests.transforms.reverse.random_names import Branching, Holding, Writer, program
 
 SHARE = 0.45  # of the programs may be refused: names of one array that are both written
 
@@ -38,7 +38,7 @@ def check(seed, kind, backend="numpy", steps=(3, 1, 0, 4)):
 @pytest.mark.parametrize(("start", "count"), [
     (0, 40), *(pytest.param(k, 100, marks=pytest.mark.slow) for k in range(30_000, 31_000, 100))
 ])  # fmt: skip
-@pytest.mark.parametrize("kind", [Writer, Holding])
+@pytest.mark.parametrize("kind", [Writer, Branching, Holding])
 def test_gradient(start, count, kind):
     """Right, or refused because an array changes places."""
     refused = 0
@@ -53,7 +53,7 @@ def test_gradient(start, count, kind):
 @pytest.mark.parametrize(("start", "count"), [
     (500, 5), *(pytest.param(k, 25, marks=pytest.mark.slow) for k in range(32_000, 32_100, 25))
 ])  # fmt: skip
-@pytest.mark.parametrize("kind", [Writer, Holding])
+@pytest.mark.parametrize("kind", [Writer, Branching, Holding])
 def test_compiled(start, count, kind):
     pytest.importorskip("numba")
     for seed in range(start, start + count):

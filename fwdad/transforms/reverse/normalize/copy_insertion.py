@@ -64,19 +64,26 @@ def insert_copies(block: Block) -> None:
 
 
 def _copy_chosen(structure: Structure, home: Block, op: Branch) -> bool:
-    """Let a branch in a loop return a copy of an array where its other side makes one.
+    """Let a branch return a copy of an array where its other side makes one.
 
-    Only if what is copied has no name from there on. Returns whether there is any copy.
+    In a loop, or where a branch around it returns that array; only if what is copied has no name
+    from there on. Returns whether there is any copy.
     """
-    loops = structure.loops_around(home)
+    in_loop = bool(structure.loops_around(home))
+    is_inside = id(home) in structure.holder
     changed = False
-    for k, v in enumerate(op.outputs if loops else ()):
+    for k, v in enumerate(op.outputs):
         if not is_array(v) or not structure.is_memory(v):
+            continue
+        if not in_loop and not (is_inside and v in home.results):
             continue
         sides = [(side, side.results[k]) for side in op.blocks()]
         old = [(s, r) for s, r in sides if is_array(r) and structure.home.get(r) is not s]
-        if len(old) == 1 and _is_gone(structure, home, op, old[0], loops[-1]):
-            side, r = old[0]
+        if len(old) != 1:
+            continue
+        ((side, r),) = old
+        others = [x for x in values_in(side.results) if x is not r]
+        if side.results.count(r) == 1 and _is_gone(structure, home, op, r, others):
             copy = _copied(r, op)
             side.ops.append(copy)
             side.results[k] = copy.outputs[0]
@@ -84,24 +91,21 @@ def _copy_chosen(structure: Structure, home: Block, op: Branch) -> bool:
     return changed
 
 
-def _is_gone(
-    structure: Structure,
-    home: Block,
-    op: Branch,
-    chosen: tuple[Block, Value],
-    loop: Loop,
-) -> bool:
-    """Whether an array that a side of a branch returns has no other name after it."""
-    side, r = chosen
-    local = _local(loop, structure)
+def _is_gone(structure: Structure, home: Block, op: Op, r: Value, kept: Iterable[Value]) -> bool:
+    """Whether nobody knows an array of the same iteration after an operation that takes it over.
+
+    ``kept`` are other names that the operation uses, or returns.
+    """
+    loop = next(iter(structure.loops_around(home)[-1:]), None)
+    local, block = structure.memory, structure.top
+    own: set[Value] = set()
+    if loop is not None:
+        local, block = _local(loop, structure), loop.body
+        own = {loop.carried[k] for k in _without_other_names(loop, structure)}
     source = memory([r], local)
-    own = {loop.carried[k] for k in _without_other_names(loop, structure)}
-    if not source <= own | all_inside(loop.body) - set(loop.body.params):
+    if not source <= own | all_inside(block) - set(block.params):
         return False
-    names = {x for x in values_in(side.results) if x is not r}
-    if side.results.count(r) > 1:
-        return False
-    at: Op = op
+    names, at = set(kept), op
     for b, holder in structure.chain(home):
         later = b.ops[b.ops.index(at) + 1 :]
         used = {u for inner in later for u in _uses(inner)} | set(values_in(b.results))
@@ -171,7 +175,7 @@ def _begin_apart(structure: Structure, home: Block, op: Loop) -> bool:
         first = op.initial[k]
         if not isinstance(first, Value):
             continue
-        if _is_left(structure, op, first) or not _is_written_through(structure, home, op, k):
+        if _is_left(structure, home, op, first) or not _is_written_through(structure, home, op, k):
             copy = _copied(first, op)
             home.ops.insert(home.ops.index(op), copy)
             op.initial[k] = copy.outputs[0]
@@ -179,13 +183,16 @@ def _begin_apart(structure: Structure, home: Block, op: Loop) -> bool:
     return changed
 
 
-def _is_left(structure: Structure, op: Loop, first: Value) -> bool:
-    """Whether what a loop begins with is carried by a loop around it, and has no name after it."""
-    around = structure.holder.get(id(structure.home.get(first)))
-    if not isinstance(around, Loop) or first not in around.carried:
+def _is_left(structure: Structure, home: Block, op: Loop, first: Value) -> bool:
+    """Whether what a loop begins with is not made in its block, and has no name after it."""
+    made_here = structure.home.get(first) is home and first not in home.params
+    if op.initial.count(first) > 1 or made_here:
         return False
-    owned = around.carried.index(first) in threaded(around, structure)
-    return owned and has_no_other_name(op, first, structure)
+    local, known = _local(op, structure), structure.roots(first)
+    used = {u for block in op.blocks() for inner in walk(block) for u in _uses(inner)}
+    used.update(x for x in values_in([op.initial, op.body.results]) if x is not first)
+    kept = [x for x in used if memory([x], local) & known]
+    return _is_gone(structure, home, op, first, kept)
 
 
 def _is_written_through(structure: Structure, home: Block, op: Loop, k: int) -> bool:
