@@ -110,6 +110,8 @@ class Record:
         The last two lengths are equal; the smaller one is a length of the result.
     writes : tuple of int
         The positions of arguments that it writes into.
+    writes_early : bool
+        It writes into ``out`` before it has read all of its arguments.
     stands_for : callable, optional
         The function of NumPy's that an operator, a builtin or a method is called in place of.
     fill : float, optional
@@ -178,6 +180,7 @@ class Record:
     square: bool = False
     rectangular: bool = False
     writes: tuple[int, ...] = ()
+    writes_early: bool = False
     stands_for: Callable[..., Any] | None = None
     fill: float | None = None
     reduction: np.ufunc | None = None

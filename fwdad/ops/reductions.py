@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.ops.record import Layout, Risk, op
+from fwdad.ops.record import Layout, Risk, also, op
 
 op(np.sum, layout=Layout.KEPT, reduction=np.add, risk_alone=Risk.WARNS)
 op(np.prod, layout=Layout.KEPT, reduction=np.multiply, risk_alone=Risk.WARNS)
@@ -18,4 +18,5 @@ op(
     np.argmax, np.argmin, np.nansum, np.sort, np.argsort, np.diff, np.round,
     layout=Layout.KEPT,
 )  # fmt: skip
+also(np.ptp, writes_early=True)
 op(np.percentile, np.quantile, np.nanpercentile, np.nanquantile, risk=Risk.RAISES)

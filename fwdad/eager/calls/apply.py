@@ -130,7 +130,7 @@ def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
     if tag.record is not None:
         y_dot = tag.record.adopt(y_dot)
     if isinstance(y_dot, Zero):
-        return _unaliased(rule, y, inputs)
+        return _without_tangent(rule, y, tag, inputs)
     if isinstance(y, (tuple, list)):
         parts = [join(rule, p, t, tag, inputs) for p, t in zip(y, y_dot, strict=True)]
         return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
@@ -176,21 +176,22 @@ def _viewed(y: Any, inputs: tuple[Any, ...]) -> Array | None:
     return None
 
 
-def _unaliased(rule: Rule, y: Any, inputs: tuple[Any, ...]) -> Any:
-    """A value without a tangent, copied if it is a view of memory that has one.
+def _without_tangent(rule: Rule, y: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
+    """A value without a tangent; a dual with zeros if it is a view of memory that has one.
 
     From a user's rule, such a view is a ``RuleError``.
     """
-    if type(y) is np.ndarray and _viewed(y, inputs) is not None:
-        if rule.of_user:
-            message = (
-                f"{rule.place} returns a view of an argument that carries a derivative, but ZERO "
-                "as its tangent: the tangent of a view must be the same view of the argument's "
-                "tangent"
-            )
-            raise RuleError(message)
-        return y.copy()
-    return y
+    root = _viewed(y, inputs) if isinstance(y, np.ndarray) else None
+    if root is None:
+        return y
+    if rule.of_user:
+        message = (
+            f"{rule.place} returns a view of an argument that carries a derivative, but ZERO "
+            "as its tangent: the tangent of a view must be the same view of the argument's "
+            "tangent"
+        )
+        raise RuleError(message)
+    return Array(y, Chunk.of(tag.n, y.shape, {}), tag, root)
 
 
 def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -19,10 +19,18 @@ from fwdad.eager.duals.tags import isinstance_dual, top_tag
 from fwdad.eager.memory import stale, store
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.run import STATE
-from fwdad.errors import DualLeakError, MissingRuleError
+from fwdad.errors import AliasedArgumentError, DualLeakError, MissingRuleError
 from fwdad.ops import record_of
 from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
-from fwdad.rules.core.registry import RULES, Rule, find_rule, function_name
+from fwdad.rules.core.contract import arrays_in
+from fwdad.rules.core.registry import (
+    READ_WHILE_WRITTEN,
+    RULES,
+    Rule,
+    find_rule,
+    function_name,
+    share,
+)
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
 from fwdad.tangents.sparse import scatter_add
@@ -84,6 +92,8 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     ):
         return _concatenate_into(out, *args, **rest)
     inputs = [*args, *rest.values()]
+    if record.writes_early and any(share(plain(out), a) for a in arrays_in(inputs)):
+        raise AliasedArgumentError(READ_WHILE_WRITTEN)
     if is_active(inputs):
         value = apply.apply_rule(rule, args, rest)
     else:

@@ -26,7 +26,8 @@ from fwdad.eager.memory.shadow import (
 )
 from fwdad.eager.memory.stale import ARRAYS, check_array, check_read
 from fwdad.eager.run import STATE
-from fwdad.errors import DualLeakError, UnsupportedTypeError
+from fwdad.errors import AliasedArgumentError, DualLeakError, UnsupportedTypeError
+from fwdad.rules.core.registry import READ_WHILE_WRITTEN, share
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.lanes import Lanes, is_basic, lane_last_index
 from fwdad.tangents.plain import plain
@@ -127,17 +128,29 @@ def store(o: Any, index: Any, v: Any) -> None:
         check_alive(o.tag)
         raw = plain(o)
         _log(raw, index)
+        _check_mask(raw, index, v)
         v = _value(v)
         settle(o)
     else:
         raw = o
         _log(raw, index)
+        _check_mask(raw, index, v)
         if type(v) is Scalar and store_number(raw, index, v):
             return
         if type(v) is Array and store_array(raw, index, v):
             return
         v = _value(v)
     store_plain(raw, index, v)
+
+
+def _check_mask(a: np.ndarray, index: Any, v: Any) -> None:
+    """Refuse values under a mask of all axes that are a view of the array, if it has tangents."""
+    if type(index) is not np.ndarray or index.dtype != bool or index.ndim != a.ndim:
+        return
+    given = plain(v)
+    if isinstance(given, np.ndarray) and given.size > 1 and share(a, given):
+        if isinstance_dual(v) or any_shadow(a) is not None:
+            raise AliasedArgumentError(READ_WHILE_WRITTEN)
 
 
 def store_number(a: np.ndarray, index: Any, v: Scalar) -> bool:

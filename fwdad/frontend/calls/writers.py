@@ -21,6 +21,7 @@ from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.rules.core.registry import READ_WHILE_WRITTEN
 
 
 @builtin(operator.setitem)
@@ -159,13 +160,8 @@ def _putmask(tracer: Tracer, a: Any, mask: Any, values: Any) -> None:
 
 @builtin(check_apart)
 def _check_apart(tracer: Tracer, a: Any, v: Any) -> None:
-    if not (_is_array(a) and _is_array(v) and tracer.recorder.may_share(a.value, v.value)):
-        return
-    message = (
-        "values are stored element by element into the memory that they are read from, so NumPy "
-        "reads them while they change: store a copy of them (`.copy()`)"
-    )
-    raise UntraceableError(message, tracer.position.location())
+    if _is_array(a) and _is_array(v) and tracer.recorder.may_share(a.value, v.value):
+        raise UntraceableError(READ_WHILE_WRITTEN, tracer.position.location())
 
 
 @builtin(np.place)

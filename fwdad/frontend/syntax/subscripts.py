@@ -19,6 +19,8 @@ from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_rang
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, Poison
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.builder.canonical import check_apart
+from fwdad.ir.primitives.view_mirrors import is_one_or_apart
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number, is_static_array, number_type
 
@@ -139,6 +141,7 @@ class Subscripts:
             return
         if type(o) is Symbol or isinstance(o, np.ndarray):
             try:
+                self._check_mask(o, index, value)
                 self.recorder.store(o, index, self.values.number(value))
             except IndexError as error:
                 raise AlwaysRaises(error) from error
@@ -154,6 +157,14 @@ class Subscripts:
         if isinstance(o, list) and isinstance(index, slice):
             value = iteration.items(self.tracer, value)
         native(operator.setitem, o, self.values.known(index), value)
+
+    def _check_mask(self, o: Any, index: Any, value: Any) -> None:
+        """Refuse values under a mask of all axes that are a view of the array, or may be one."""
+        kind = getattr(getattr(index, "dtype", None), "kind", None)
+        is_mask = kind == "b" and index.ndim == o.ndim > 0
+        if is_mask and type(value) is Symbol and value.is_array and value.ndim:
+            into = self.recorder.as_symbol(o)
+            check_apart(self.recorder, into, value, is_one_or_apart)
 
     def delete_subscript(self, o: Any, index: Any) -> None:
         """``del o[index]``."""

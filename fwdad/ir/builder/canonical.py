@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import AliasedArgumentError, UntraceableError
+from fwdad.ir.ops import is_array, values_in
 from fwdad.ir.primitives.view_mirrors import lie_apart
 from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import BOOL
+from fwdad.ops import record_of
 from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
-from fwdad.rules.core.registry import find_rule, out_name, writes_no_array, writes_shared
+from fwdad.rules.core.registry import (
+    READ_WHILE_WRITTEN,
+    find_rule,
+    out_name,
+    writes_no_array,
+    writes_shared,
+)
 from fwdad.tangents.shapes import same_shape
 
 _LISTS = {list, tuple}
@@ -104,6 +112,14 @@ def with_arrays(
     return args, {key: made(a, key) for key, a in kwargs.items()}
 
 
+def check_apart(recorder: Recording, a: Symbol, given: Any, test: Any = lie_apart) -> None:
+    """Check that values are not read from the memory they go to, where the order would count."""
+    for v in filter(is_array, values_in(recorder.operand(given))):
+        if recorder.may_share(a.value, v):
+            apart = recorder.apply_typed(test, (a, Symbol(v, recorder)), BOOL)
+            recorder.check(apart, AliasedArgumentError, (READ_WHILE_WRITTEN,), recorder.place())
+
+
 def apply_out(
     recorder: Recording, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -112,6 +128,8 @@ def apply_out(
     # in a reduction it selects elements to reduce, in these elements of `out` to write
     of_out = isinstance(function, np.ufunc) or function is np.clip
     where = kwargs.pop("where", True) if of_out else True
+    if record_of(function).writes_early and out is not None:
+        check_apart(recorder, recorder.as_symbol(out), [args, list(kwargs.values())])
     results = recorder.apply(function, args, kwargs)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out

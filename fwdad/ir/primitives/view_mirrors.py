@@ -51,6 +51,12 @@ def lie_apart(a: Any, b: Any) -> bool:
     return not share(a, b)
 
 
+@own_op()
+def is_one_or_apart(a: Any, b: Any) -> bool:
+    """Whether an array has one element, or shares none with another."""
+    return b.size < 2 or not share(a, b)
+
+
 op(view_or_zeros, view_or_copy, memory=Memory.MAYBE, aliased=(0,), sees_strides=True)
 op(give_back, memory=Memory.UNKNOWN, sees_strides=True)
 

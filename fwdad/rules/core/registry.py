@@ -387,6 +387,12 @@ def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
                 raise AliasedArgumentError(writes_shared(rule, k, j))
 
 
+READ_WHILE_WRITTEN = (
+    "values are stored one after another into the memory that they are read from, so that NumPy "
+    "reads some of them when they have changed: store a copy of them (`.copy()`)"
+)
+
+
 def writes_no_array(rule: Rule, k: int, x: Any) -> str:
     """The message for a number or list that a function would write into."""
     return (
