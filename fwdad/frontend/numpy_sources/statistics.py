@@ -153,11 +153,15 @@ def corrcoef(x, y=None, rowvar=True):
 
 @stands_for(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):  # noqa: A002 (NumPy's name)
+    if weights is not None and np.shape(weights) != np.shape(a):
+        raise ValueError("weights should have the same shape as a.")
     a = np.ravel(a)
     if isinstance(bins, str) or np.iscomplexobj(a):
         return NotImplemented
     if np.ndim(bins) > 0:
         edges = np.asarray(bins)
+        if np.any(edges[:-1] > edges[1:]):
+            raise ValueError("`bins` must increase monotonically, when an array")
     else:
         if range is None:
             low, high = (np.min(a), np.max(a)) if a.shape[0] > 0 else (0.0, 1.0)
