@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import Location, UntraceableError, type_in_words, with_article
-from fwdad.frontend.guards import CONSTANT, OpaqueError, Same, contents, kind_of
+from fwdad.frontend.guards import CONSTANT, FIELDS, OpaqueError, Same, contents, kind_of
 from fwdad.frontend.slots import has_slots, has_slots_as_argument, stand_in
 from fwdad.ir.types import ArrayType, Size, Type, number_type
 from fwdad.tangents import composite
@@ -29,9 +29,10 @@ class Flattened:
     ``leaves`` are numbers and arrays, and ``containers`` the lists, dicts and objects that a
     function could change, both in order. ``key`` is what a tape is specialised on: structure, types
     and static values. ``examples`` says whether numbers and lengths are examples that a tape may
-    assume. What lies ``outside`` is not an argument: sets, and instances of subclasses of lists and
-    dicts, are static there. ``split`` takes each part apart before it is looked at, into what
-    stands for it and a note, which ``notes`` has for each leaf.
+    assume. What lies ``outside`` is not an argument: sets, objects, and instances of subclasses of
+    lists and dicts, are static there, and ``paths`` has the keys that lead to each leaf. ``split``
+    takes each part apart before it is looked at, into what stands for it and a note, which
+    ``notes`` has for each leaf.
     """
 
     def __init__(
@@ -49,15 +50,22 @@ class Flattened:
         self._note: Any = None
         self.notes: list[Any] = []
         self.leaves: list[Any] = []
+        self.paths: list[tuple[Any, ...]] = []
+        self._path: list[Any] = []
         self.containers: list[Any] = []
         self._holding: set[int] | None = None
         self._places: dict[int, int] = {}
         self._arrays: dict[int, int] = {}
         self.key, self._build = self._of_call(args, tuple(kwargs.items()))
 
-    def rebuild(self, leaves: list[Any]) -> tuple[Any, Any, list[Any]]:
-        """Positional and keyword arguments with other leaves, and their containers in order."""
-        rebuilt: dict[int, Any] = {}
+    def rebuild(
+        self, leaves: list[Any], known: Mapping[int, Any] | None = None
+    ) -> tuple[Any, Any, list[Any]]:
+        """Positional and keyword arguments with other leaves, and their containers in order.
+
+        ``known`` are containers that have been rebuilt before, by their positions.
+        """
+        rebuilt: dict[int, Any] = dict(known or {})
         args, kwargs = self._build(leaves, rebuilt)
         return args, dict(kwargs), [rebuilt[k] for k in range(len(self.containers))]
 
@@ -91,6 +99,8 @@ class Flattened:
             return self._leaf(x)
         if self._outside and (isinstance(x, (set, frozenset)) or _is_special(x)):
             return self._by_contents(x)
+        if self._outside and kind_of(x) == FIELDS:  # what is read of it is captured by itself
+            return Same(x), lambda _, __: x
         if isinstance(x, tuple):
             return self._tuple(x)
         if self._is_container(x):
@@ -120,13 +130,14 @@ class Flattened:
         k = len(self.leaves)
         self.leaves.append(x)
         self.notes.append(self._note)
+        self.paths.append(tuple(self._path))
         if isinstance(x, np.ndarray):
             self._arrays[id(x)] = k
         return leaf_key(x), lambda leaves, _: leaves[k]
 
     def _tuple(self, x: Any) -> tuple[Hashable, Build]:
         refuse_attributes(x)
-        keys, builds = self._all(x)
+        keys, builds = self._all(enumerate(x))
         cls = type(x)
         if cls is tuple:
             return (cls, keys), lambda leaves, made: tuple(b(leaves, made) for b in builds)
@@ -152,19 +163,23 @@ class Flattened:
         k = self._places[id(x)] = len(self.containers)
         self.containers.append(x)
         if isinstance(x, list):
-            keys, builds = self._all(x)
+            keys, builds = self._all(enumerate(x))
 
             def fill_list(leaves: list[Any], made: dict[int, Any]) -> Any:
+                if k in made:
+                    return made[k]
                 held = made[k] = []
                 held.extend(b(leaves, made) for b in builds)
                 return held
 
             return (cls, keys), fill_list
         content = x if isinstance(x, dict) else attributes_of(x)
-        keys, builds = self._all(content.values())
+        keys, builds = self._all(content.items())
         names = tuple(content)
 
         def fill(leaves: list[Any], made: dict[int, Any]) -> Any:
+            if k in made:
+                return made[k]
             held = made[k] = cls() if isinstance(x, dict) else traced_object(cls)
             target = held if isinstance(x, dict) else vars(held)
             for name, b in zip(names, builds, strict=True):
@@ -173,9 +188,13 @@ class Flattened:
 
         return (cls, names, keys), fill
 
-    def _all(self, items: Any) -> tuple[tuple[Hashable, ...], list[Build]]:
-        items_taken = [self._take(item) for item in items]
-        return tuple(key for key, _ in items_taken), [build for _, build in items_taken]
+    def _all(self, items: Iterable[tuple[Any, Any]]) -> tuple[tuple[Hashable, ...], list[Build]]:
+        taken: list[tuple[Hashable, Build]] = []
+        for name, item in items:
+            self._path.append(name)
+            taken.append(self._take(item))
+            self._path.pop()
+        return tuple(key for key, _ in taken), [build for _, build in taken]
 
 
 def static_key(x: Any) -> Hashable:

@@ -13,7 +13,6 @@ from fwdad.errors import FwdadError, UntraceableError, type_in_words
 from fwdad.frontend.arguments import (
     Flattened,
     Lengths,
-    is_record,
     leaf_key,
     leaf_type,
     refuse_subclass,
@@ -24,9 +23,8 @@ from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Value
 from fwdad.ir.symbol import UNBOUND, Symbol
-from fwdad.ir.types import ArrayType, Number, number_type
+from fwdad.ir.types import ArrayType, Number
 from fwdad.tangents.namespaces import namespace_of
-from fwdad.tangents.objects import attributes_of
 
 _CAPTURED_AT_MOST = 512
 
@@ -116,7 +114,7 @@ def _inside(x: Any, keys: tuple[Any, ...]) -> Any:
     """A leaf of a container; ``UNBOUND`` if it is no longer there."""
     for key in keys:
         try:
-            x = attributes_of(x)[key] if is_record(x) else x[key]
+            x = x[key]
         except (LookupError, TypeError):
             return UNBOUND
     return x
@@ -210,10 +208,14 @@ class Captures:
                 )
                 raise UntraceableError(message, self.recorder.place())
             self.structures.append((("structure", x), flat.key))
-            arrays: list[Any] = []
-            _find_leaves(x, (), arrays, set())
-            leaves = [self.value(leaf, ("inside", x, keys), name) for keys, leaf in arrays]
-            (made,), _, _ = flat.rebuild(leaves)
+            leaves = [
+                self.value(leaf, ("inside", x, keys), name)
+                for keys, leaf in zip(flat.paths, flat.leaves, strict=True)
+            ]
+            known = {k: self._containers.get(id(c)) for k, c in enumerate(flat.containers)}
+            known = {k: made for k, made in known.items() if made is not None}
+            (made,), _, rebuilt = flat.rebuild(leaves, known)
+            self._containers |= zip(map(id, flat.containers), rebuilt, strict=True)
             self._containers[id(x)] = made
         return self._containers[id(x)]
 
@@ -234,22 +236,3 @@ class Captures:
 
 def _place_of(path: Any) -> Any:
     return (path[0], id(path[1]), *path[2:])
-
-
-def _find_leaves(x: Any, keys: tuple[Any, ...], found: list[Any], seen: set[int]) -> None:
-    """Collect the leaves of a container with their keys, in the order of :class:`Flattened`."""
-    if number_type(x) is not None:
-        found.append((keys, x))
-        return
-    if isinstance(x, (np.ndarray, list, dict)) or is_record(x):
-        if id(x) in seen:
-            return
-        seen.add(id(x))
-    if isinstance(x, np.ndarray):
-        found.append((keys, x))
-    elif isinstance(x, (list, tuple)):
-        for k, item in enumerate(x):
-            _find_leaves(item, (*keys, k), found, seen)
-    elif isinstance(x, dict) or is_record(x):
-        for key, item in (x if isinstance(x, dict) else attributes_of(x)).items():
-            _find_leaves(item, (*keys, key), found, seen)

@@ -42,7 +42,14 @@ def by_the_whole(x):
     return np.sum(y * x)
 
 
-@pytest.mark.parametrize("f", [turned, in_place, both, by_the_whole])
+def parts_of_parts(x):
+    z = x + 0.5j
+    y = z.imag
+    z.imag.sort()
+    return np.sum(np.real(y) * x) + np.sum(np.imag(y)) + np.sum(np.sort(y)[:2] * np.cumsum(y)[1:])
+
+
+@pytest.mark.parametrize("f", [turned, in_place, both, by_the_whole, parts_of_parts])
 def test_stores(f):
     expected = central_differences(f, X)
     for chunk in (1, 2, 3):

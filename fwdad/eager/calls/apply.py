@@ -191,7 +191,7 @@ def _without_tangent(rule: Rule, y: Any, tag: Tag, inputs: tuple[Any, ...]) -> A
             "tangent"
         )
         raise RuleError(message)
-    return Array(y, Chunk.of(tag.n, y.shape, {}), tag, root)
+    return Array(y, Chunk(np.zeros((tag.n, *y.shape))), tag, root)
 
 
 def apply_elementwise(rule: Rule, primal: Callable[..., Any], args: tuple[Any, ...]) -> Any:

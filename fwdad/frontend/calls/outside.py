@@ -35,7 +35,7 @@ from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.symbol import UNBOUND
+from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import is_static_array, number_type
 
 
@@ -126,6 +126,14 @@ class Outside:
         if self.appends and type(x) in (list, deque):
             return AppendedTo(x)
         return self._kept(x, kind, path, name)
+
+    def object_of(self, x: Symbol) -> Any:
+        """The object that a number from outside is, which it must stay; UNBOUND if it is none."""
+        found = next((c for c in self.captures.found if c.value is x.value), None)
+        if found is None:
+            return UNBOUND
+        self.guard(found.path, held := found.fetch())
+        return held
 
     def of_module(self, module: types.ModuleType, name: str, x: Any) -> Any:
         """An attribute of a module; what Python, NumPy and SciPy define is trusted to stay."""
@@ -249,8 +257,8 @@ class Outside:
             items = attributes.values() if attributes is not None else ()
             for item in (*items, *_items(x)):
                 self.read_whole(item)
-        elif isinstance(x, tuple):
-            for item in x:
+        elif kind == CONTAINER or isinstance(x, tuple):
+            for item in _items(x):
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
             self._guard_contents(x, type(x).__name__)

@@ -17,7 +17,7 @@ from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import INT, Number, Type, is_static_array, number_type
 
 
@@ -138,24 +138,31 @@ class Conditions:
         if Symbol in (type(a), type(b)):
             found = type(a) is type(b) and a.value is b.value
             t = self._of_few_objects(a, b)
-            if not found and t is not None:
-                if not isinstance(t, Number) or t.dtype.kind != "b":
-                    message = (
-                        "`is` between values that may be the same object cannot be traced: use `==`"
-                    )
-                    raise UntraceableError(message, self.position.location())
+            if not found and isinstance(t, Number) and t.dtype.kind == "b":
                 function = operator.eq if same else operator.ne
                 return self.values.python_bool(self.recorder.apply(function, (a, b), {}))
+            if not found and t is not None:
+                found = self._is_same_number(a, b)
         return found if same else not found
 
+    def _is_same_number(self, *numbers: Any) -> bool:
+        """Whether two numbers are one object: of those from outside, the objects must stay."""
+        outside = self.tracer.outside
+        one, other = (outside.object_of(x) if type(x) is Symbol else x for x in numbers)
+        if one is UNBOUND or other is UNBOUND:
+            message = "`is` between values that may be the same object cannot be traced: use `==`"
+            raise UntraceableError(message, self.position.location())
+        return one is other
+
     def _of_few_objects(self, a: Any, b: Any) -> Type | None:
-        """The type of values that may be one object: of truth values there are but two."""
+        """The type of values that may be one object: inputs, ints, one of two truth values."""
         t, other = (x.type if type(x) is Symbol else number_type(x) for x in (a, b))
         if t != other:
             return None
-        if isinstance(t, Number):
-            return t if t.dtype.kind == "b" or t == INT else None
         values = [x.value for x in (a, b) if type(x) is Symbol]
+        if isinstance(t, Number):
+            are_inputs = all(v in self.recorder.examples.of for v in values)
+            return t if t.dtype.kind == "b" or t == INT or are_inputs else None
         return t if any(map(self.recorder.definitions.is_merged, values)) else None
 
     def _contains(self, container: Any, item: Any) -> Any:
