@@ -17,7 +17,7 @@ from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.types import Number, Size
 from fwdad.rules.core.registry import find_rule
 
 
@@ -50,6 +50,27 @@ def _size(tracer: Tracer, x: Any, axis: Any = None) -> Any:
             return tracer.recorder.length(x, tracer.values.known(axis))
         return tracer.attribute(x, "size")
     return native(np.size, x)
+
+
+@builtin(np.squeeze)
+def _squeeze(tracer: Tracer, a: Any, axis: Any = None) -> Any:
+    if axis is None and type(a) is Symbol and a.is_array:
+        axis = tuple(k for k, d in enumerate(a.type.shape) if _is_one(tracer, a, k, d))
+    return tracer.recorder.apply(np.squeeze, (a,) if axis is None else (a, axis), {})
+
+
+def _is_one(tracer: Tracer, a: Symbol, axis: int, d: int | Size) -> bool:
+    """Whether a length is 1, which the tape then assumes, or checks, if it is unknown."""
+    if not isinstance(d, Size) or not d.may_be_one:
+        return d == 1
+    n = tracer.recorder.length(a, axis)
+    try:
+        return bool(tracer.values.known(n) == 1)
+    except UntraceableError:
+        message = "np.squeeze finds a length of 1 that is computed at run time: give it the `axis`"
+        place = tracer.position.location()
+        tracer.recorder.check(n != 1, UntraceableError, (message,), place)
+        return False
 
 
 @builtin(np.asarray, np.asanyarray)

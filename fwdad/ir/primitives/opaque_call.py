@@ -75,6 +75,18 @@ def check_rank(function: Callable[..., Any], value: Any, rank: int) -> None:
         )
 
 
+def check_kind(function: Callable[..., Any], dtype: np.dtype[Any], kind: str) -> None:
+    """Raise if what a function has returned is not of the kind that it was traced with."""
+    if dtype.kind != kind:
+        raise UntraceableError(
+            f"{function_name(function)} returns dtype {dtype} here, and the program was traced "
+            f"for {_KINDS.get(kind, kind)}: the dtype depends on values"
+        )
+
+
+_KINDS = {"f": "real numbers", "c": "complex numbers", "i": "integers", "b": "truth values"}
+
+
 def mistakes(program: Program) -> str:
     """The rules that could not be recorded because of a mistake of the library, one per line."""
     lines = {

@@ -9,9 +9,9 @@ import numpy as np
 
 from fwdad.eager.build import build_frule
 from fwdad.eager.calls.dispatch import call
-from fwdad.errors import ChunkMismatchError, UntraceableError
+from fwdad.errors import ChunkMismatchError
 from fwdad.ir.leaves import leaves_in
-from fwdad.ir.primitives.opaque_call import Whole, check_rank
+from fwdad.ir.primitives.opaque_call import Whole, check_kind, check_rank
 from fwdad.ir.types import Type, number_type
 from fwdad.rules.core.contract import checked
 from fwdad.rules.core.registry import function_name
@@ -106,11 +106,8 @@ class PushWhole(Whole):
             kind = getattr(value, "dtype", own.dtype).kind
             if kind == "f" and own.dtype.kind == "c":
                 values[k] = value = value.astype(own.dtype)
-            elif kind != own.dtype.kind:
-                raise UntraceableError(
-                    f"{function_name(self.function)} returns dtype {value.dtype} here, and the "
-                    f"program was traced for {own.dtype}: the dtype depends on values"
-                )
+            else:
+                check_kind(self.function, getattr(value, "dtype", own.dtype), own.dtype.kind)
             if own.dtype.kind in "fc":
                 parts.append(self._lanes(k, value, t, own, given))
         return (*values, *parts)

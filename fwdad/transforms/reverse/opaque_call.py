@@ -12,7 +12,7 @@ from fwdad.eager.calls.dispatch import call
 from fwdad.eager_reverse import run_recorded, written_out
 from fwdad.errors import MissingTransposeError
 from fwdad.ir.leaves import leaves_in
-from fwdad.ir.primitives.opaque_call import Whole, check_rank
+from fwdad.ir.primitives.opaque_call import Whole, check_kind, check_rank
 from fwdad.ir.types import ArrayType, Type
 from fwdad.rules.core.adjoints import TRANSPOSES, Space
 from fwdad.rules.core.containers import walk
@@ -134,6 +134,8 @@ def _pull(
         parts = [part for part, has in zip(leaves_in(y), given, strict=True) if has]
         for part, bar in zip(parts, bars, strict=True):
             check_rank(function, part, len(bar.shape if isinstance(bar, Chunk) else np.shape(bar)))
+            if np.iscomplexobj(part):
+                check_kind(function, part.dtype, bar.dtype.kind)
         return tuple(parts)
 
     arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
