@@ -96,9 +96,12 @@ def _first(tracer: Tracer, f: Any, given: tuple[Any, Any], own: list[Any]) -> tu
         return y
     found = _unless_it_writes(f, args, kwargs)
     if found is None:
-        made(lambda: f(*args, **kwargs))  # what it keeps for all later calls, it keeps by now
-        if not tracer.outside.stands():
+        with watched():
+            made(lambda: call(f, *args, **kwargs))
+            stands = tracer.outside.stands()
+        if not stands:
             raise UntraceableError("it writes what the program has read before")
+        made(lambda: f(*args, **kwargs))  # what it keeps for all later calls, it keeps by now
         found = _unless_it_writes(f, args, kwargs)
     if found is None:
         raise UntraceableError(WRITES)

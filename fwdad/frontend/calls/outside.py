@@ -265,7 +265,8 @@ class Outside:
 
     def stands(self) -> bool:
         """Whether what was read outside is there still."""
-        return self.captures.stand() and all(found_again(path, x) for path, x in self.guards)
+        found = [*self.guards, *self.captures.structures]
+        return self.captures.stand() and all(found_again(path, x) for path, x in found)
 
     def check_known_calls(self, *, writes: bool) -> None:
         """Refuse what such calls could read, and the program changes: they are made before it runs.

@@ -208,7 +208,7 @@ class _Result(Flattened):
         """A tuple with attributes beside its items."""
         held = namespace_of(x)
         assert held is not None
-        (items, fill), (keys, builds) = self._take(tuple(x)), self._all(held.values())
+        (items, fill), (keys, builds) = self._take(tuple(x)), self._all(held.items())
         names = tuple(held)
 
         def build(leaves: list[Any], made: dict[int, Any]) -> Any:
@@ -225,8 +225,9 @@ class _Result(Flattened):
             raise UntraceableError(f"its result is {type_in_words(x)} with attributes")
         k = len(self.containers)
         self.containers.append(x)
-        keys, builds = self._all(list.__iter__(x) if isinstance(x, list) else dict.values(x))
-        names = None if isinstance(x, list) else tuple(dict.keys(x))
+        is_list = isinstance(x, list)
+        keys, builds = self._all(enumerate(list.__iter__(x)) if is_list else dict.items(x))
+        names = None if is_list else tuple(dict.keys(x))
 
         def build(leaves: list[Any], made: dict[int, Any]) -> Any:
             y = made[k] = new_object(cls)

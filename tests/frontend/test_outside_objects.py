@@ -1,0 +1,107 @@
+"""Objects from outside, by themselves and in containers: what they are, and what is read of them."""
+
+import collections
+import types
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+from tests.frontend.packages_of_text import package_of
+
+X = np.array([3.0, 2.0])
+
+
+class Mode:
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+
+mode, other = Mode(2.0), Mode(5.0)
+modes, table = [mode], {"mode": mode}
+nested = {"inner": [mode, {"deep": mode}]}
+inner = nested["inner"]
+half = 0.5
+numbers = types.SimpleNamespace(limit=np.inf, one=half, same=half, another=float("0.5"))
+mixed = [collections.OrderedDict(a=7.0), 0.3, collections.defaultdict(float, b=2.0), 5.0]
+
+PROGRAMS = {
+    "in a list": lambda x: x if mode in modes else 2 * x,
+    "not in it": lambda x: x if other in modes else 2 * x,
+    "of a dict": lambda x: x if table["mode"] is mode else 2 * x,
+    "equal dicts": lambda x: x if table == {"mode": mode} else 2 * x,
+    "its place": lambda x: x * (1 + modes.index(mode)),
+    "what is inside": lambda x: x if nested["inner"][1]["deep"] is inner[0] else 2 * x,
+    "a list inside": lambda x: x if nested["inner"] is inner else 2 * x,
+    "what it holds": lambda x: x * modes[0].scale + nested["inner"][0].scale * mode.scale,
+    "a constant": lambda x: x if numbers.limit is np.inf else 2 * x,
+    "one number": lambda x: x if numbers.one is numbers.same else 2 * x,
+    "two numbers": lambda x: x if numbers.one is numbers.another else 2 * x,
+    "subclasses": lambda x: mixed[1] * x + mixed[3] * mixed[0]["a"] + mixed[2]["b"],
+}
+
+
+@pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_programs(f):
+    expected = fwdad.jacobian(f, X, mode="forward")
+    assert_allclose(fwdad.jit(f, backend="numpy")(X), f(X))
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X), expected)
+    assert_allclose(fwdad.jacobian(f, X, mode="reverse"), expected)
+
+
+def test_what_changes(monkeypatch):
+    """Other objects, other numbers in them, and other objects at a place."""
+    f = fwdad.jit(lambda x: x * modes[0].scale if mode in modes else -x, backend="numpy")
+    assert_allclose(f(X), 2 * X)
+    monkeypatch.setattr(mode, "scale", 4.0)
+    assert_allclose(f(X), 4 * X)
+    modes[0] = other
+    try:
+        assert_allclose(f(X), -X)
+    finally:
+        modes[0] = mode
+    g = fwdad.jit(lambda x: x if numbers.one is numbers.same else 2 * x, backend="numpy")
+    assert_allclose(g(X), X)
+    monkeypatch.setattr(numbers, "same", float("0.5"))
+    assert_allclose(g(X), 2 * X)
+
+
+def test_arguments_that_may_be_one_object():
+    f = fwdad.jit(lambda x, y: x if x is y else 2 * x, backend="numpy")
+    with pytest.raises(fwdad.errors.UntraceableError, match="use `==`"):
+        f(1.5, 1.5)
+
+
+SWITCHED = """\
+class State: pass
+state = State()
+def switches():
+    if not hasattr(state, "found"): state.found = {"skip": False}
+    return state.found
+def switch(skip):
+    id(skip)
+    switches()["skip"] = skip
+def switched(x):
+    before = switches()["skip"]
+    switch(True)
+    y = x * 2.0
+    switch(before)
+    return y * 10.0 if switches()["skip"] else y
+"""
+
+
+def test_a_switch_of_a_package(monkeypatch):
+    """What it writes at once would be seen by the rest: the world stays as it was."""
+    package = package_of(SWITCHED, "switched", monkeypatch)
+
+    def f(x):
+        return package.switched(x)
+
+    assert_allclose(f(X), 2 * X)
+    try:
+        assert_allclose(fwdad.jit(f, backend="numpy")(X), 2 * X)
+    except fwdad.errors.UntraceableError:
+        pass
+    assert package.switches() == {"skip": False}
+    assert_allclose(f(X), 2 * X)
