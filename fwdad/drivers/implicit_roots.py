@@ -164,7 +164,7 @@ def _scalar(solver: Any) -> Callable[..., Any]:
         f, extra = given["func" if "func" in given else "f"], as_tuple(given["args"])
         result, _ = solve_plainly(solver, given, extra, full_output=True)
         found, report = result[:2]
-        several = np.ndim(found) > 0
+        several = hasattr(result, "_fields")  # more than one: `converged` is an array
         said = _Report(solver, report) if several else _of_scalar(solver, report, found, given)
         root = _polished(lambda x: call(f, x, *extra), found, said, by_element=True)
         if not given["full_output"]:

@@ -23,6 +23,7 @@ import sys
 import threading
 import types
 import typing
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from pathlib import PurePath
@@ -102,6 +103,8 @@ class Same:
 def kind_of(x: Any) -> int:
     """The kind of guard for an object from outside."""
     t = type(x)
+    if t in weakref.ProxyTypes:  # what it stands for may be gone
+        return OPAQUE
     if is_static_array(x):
         return CONTENTS
     if isinstance(x, np.ndarray) or (number_type(x) is not None and t is not bool):

@@ -23,7 +23,7 @@ op(
 )  # fmt: skip
 # the residuals are there where the matrix has full rank
 op(np.linalg.lstsq, lengths_of_values=(0,))
-op(np.roots, np.poly, dtype_of_values=True, risk=Risk.RAISES)
-op(np.polyfit, risk=Risk.RAISES)
+op(np.roots, dtype_of_values=True, risk=Risk.RAISES)
+op(np.poly, np.polyfit, risk=Risk.RAISES)
 named("scipy.linalg", "lstsq", lengths_of_values=(0,))
 named("scipy.linalg", "eig eigvals", complex_of_values=True)

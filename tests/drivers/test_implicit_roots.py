@@ -302,3 +302,14 @@ def test_warm_starts_of_roots_inside_roots(derivative):
 
     # z = a, so x = a³ - a
     assert_allclose(derivative(f)(1.5), 3 * 1.5**2 - 1, rtol=1e-8)
+
+
+def test_newton_from_an_array_of_one():
+    """SciPy solves for it as for a number."""
+
+    def f(p):
+        return optimize.newton(lambda h: h**3 - p, x0=p / 2 + 0.5)[0]
+
+    p = np.array([2.0])
+    assert_allclose(fwdad.grad(f)(p), p ** (-2 / 3) / 3, rtol=1e-12)
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(p), p ** (-2 / 3) / 3, rtol=1e-12)

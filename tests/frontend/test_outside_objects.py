@@ -2,6 +2,7 @@
 
 import collections
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -71,6 +72,18 @@ def test_arguments_that_may_be_one_object():
     f = fwdad.jit(lambda x, y: x if x is y else 2 * x, backend="numpy")
     with pytest.raises(fwdad.errors.UntraceableError, match="use `==`"):
         f(1.5, 1.5)
+
+
+def test_a_dead_proxy():
+    """What it stands for is gone; an object that has one is read all the same."""
+    owner, holder = Mode(), Mode(3.0)
+    holder.owner = weakref.proxy(owner)
+    del owner
+    held = [holder]
+    f = fwdad.jit(lambda x: x * held[0].scale, backend="numpy")
+    assert_allclose(f(X), 3 * X)
+    with pytest.raises(fwdad.errors.UntraceableError, match="cannot be inspected"):
+        fwdad.jit(lambda x: x if holder.owner is not None else -x, backend="numpy")(X)
 
 
 SWITCHED = """\

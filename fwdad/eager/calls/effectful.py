@@ -74,7 +74,7 @@ def file_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], file: Any
 
 def is_file(o: Any) -> bool:
     """Whether an object is one of Python's files."""
-    return isinstance(o, _io._IOBase)  # type: ignore[attr-defined]
+    return issubclass(type(o), _io._IOBase)  # type: ignore[attr-defined]
 
 
 @functools.cache

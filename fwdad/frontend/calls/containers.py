@@ -18,6 +18,7 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
@@ -27,6 +28,8 @@ from fwdad.ops import functions_with
 def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Call a method of a list, dict, set or deque."""
     base = next(c for c in CONTAINERS if isinstance(owner, c))
+    keeps = name in CHANGING[base] and name != "remove"
+    args = tuple(x if keeps and isinstance(x, Optional) else tracer.values.number(x) for x in args)
     if name in CHANGING[base] or not hasattr(base, name):
         tracer.outside.may_change(owner)
         tracer.recorder.journal.touch(owner)

@@ -63,14 +63,15 @@ class OperationCalls:
         self.values = tracer.values
 
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
-        args = tuple(iteration.listed(self.tracer, self.values.number(a)) for a in args)
+        args = tuple(iteration.listed(self.tracer, a) for a in args)
         owner = getattr(f, "__self__", None)
-        if is_static_array(owner):
-            return static_arrays.operated(self.tracer, functools.partial(f, **kwargs), *args)
         if isinstance(owner, CONTAINERS):
             return containers.call_method(self.tracer, owner, f.__name__, args, kwargs)
         if type(f) is types.MethodDescriptorType and args and isinstance(args[0], CONTAINERS):
             return containers.call_method(self.tracer, args[0], f.__name__, args[1:], kwargs)
+        args = tuple(map(self.values.numbers, args))
+        if is_static_array(owner):
+            return static_arrays.operated(self.tracer, functools.partial(f, **kwargs), *args)
         if (getattr(f, "__module__", "") or "").startswith("numpy.random"):
             message = (
                 "random numbers are drawn inside the traced function: draw them outside, and pass "

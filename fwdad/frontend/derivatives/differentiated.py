@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.eager.arguments import check_numbers
 from fwdad.errors import (
+    Location,
     NoOutputError,
     UnsupportedTypeError,
     UntraceableError,
@@ -24,6 +25,7 @@ from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
 from fwdad.frontend.derivatives.kept_memory import read_before_written
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
@@ -226,6 +228,20 @@ class Differentiated:
             return x_bar
         return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
+    def _called(self, args: list[Any]) -> Any:
+        """What the function returns, which is checked not to be None."""
+        y = self.tracer.call(self.f, tuple(args), self.kwargs)
+        if not isinstance(y, Optional):
+            return y
+        message = returned_nothing(function_name(self.f))
+        self.tracer.recorder.check(y.flag, NoOutputError, (message,), self._place())
+        return y.value
+
+    def _place(self) -> Location | None:
+        """Where the function returns, or is differentiated."""
+        position = self.tracer.position
+        return position.location() if position.depth else position.returned
+
     def traced(self, *, lends: bool = False) -> tuple[Block, list[Symbol], Tree]:
         """The function as a block, its arguments, and its value's structure.
 
@@ -249,7 +265,7 @@ class Differentiated:
             for k in self.argnums:  # f may change them: they are copies
                 made_in(recorder, args[k])
             try:
-                y = self.tracer.call(self.f, tuple(args), self.kwargs)
+                y = self._called(args)
             except AlwaysRaises as error:
                 raised = error
             if raised is None and region.changes():
@@ -273,9 +289,7 @@ class Differentiated:
                 )
                 raise UntraceableError(message, self.tracer.position.location())
             y = self._with_mutated(y, inner, written)
-        position = self.tracer.position
-        at = position.location() if position.depth else position.returned
-        leaves, tree = flatten(y, records=True, place=at)
+        leaves, tree = flatten(y, records=True, place=self._place())
         block.results = [recorder.operand(leaf) for leaf in leaves]
         if not recorder.derives:  # lanes of an inner derivative stay as they are
             recorder.split += split_arrays(Program("", block)).in_loops

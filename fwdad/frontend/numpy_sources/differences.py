@@ -19,6 +19,35 @@ def ediff1d(ary, to_end=None, to_begin=None):
     return np.concatenate(parts).astype(ary.dtype)
 
 
+@stands_for(np.diff)
+def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
+    n = known(n)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if n == 0:
+        return a
+    a = np.asarray(a)
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional")
+    axis = in_rank(axis, a.ndim)
+    if prepend is not np._NoValue or append is not np._NoValue:
+        parts = [p for p in (prepend, append) if p is not np._NoValue]
+        edges = [_at_edge(np.asarray(p), a, axis) for p in parts]
+        before = [] if prepend is np._NoValue else edges[:1]
+        a = np.concatenate([*before, a, *edges[len(before) :]], axis=axis)
+    for _ in [0] * n:
+        upper, lower = a[along(axis, slice(1, None))], a[along(axis, slice(None, -1))]
+        a = np.not_equal(upper, lower) if a.dtype.kind == "b" else upper - lower
+    return a
+
+
+def _at_edge(part, a, axis):
+    """What is put before or behind an array: one number is repeated along the other axes."""
+    if part.ndim > 0:
+        return part
+    return np.broadcast_to(part, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
+
+
 @stands_for(np.trapezoid)
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     y = np.asarray(y)

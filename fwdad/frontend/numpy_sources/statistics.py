@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.frontend.numpy_sources.table import in_rank, known, stands_for
+from fwdad.frontend.numpy_sources.table import in_rank, known, refuse, stands_for
 
 # -- quantiles, by the method that is the default: between neighbours, in proportion
 
@@ -181,7 +181,10 @@ def histogram(a, bins=10, range=None, density=None, weights=None):  # noqa: A002
     if weights is None:
         n = np.bincount(at[inside], minlength=count)
     else:
-        n = np.bincount(at[inside], weights=np.ravel(weights)[inside], minlength=count)
+        weights = np.ravel(weights)
+        if weights.dtype.kind not in "iuf":
+            return NotImplemented
+        n = np.bincount(at[inside], weights=weights[inside], minlength=count).astype(weights.dtype)
     if density:
         return n / np.diff(edges) / np.sum(n), edges
     return n, edges
@@ -193,7 +196,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):  # noqa: A002
 @stands_for(np.poly)
 def poly(seq_of_zeros):
     zeros = np.atleast_1d(seq_of_zeros)
-    if zeros.ndim != 1 or zeros.dtype.kind == "c":
+    if zeros.dtype.kind == "c":
+        refuse("np.poly of complex numbers is real if they are conjugate: its dtype is unknown")
+    if zeros.ndim != 1:
         return NotImplemented
     zeros = zeros * 1.0
     array = np.zeros(zeros.shape[0] + 1, zeros.dtype)

@@ -33,6 +33,12 @@ class Values:
             return self.number(x.value)
         return x
 
+    def numbers(self, x: Any) -> Any:
+        """An argument of code without a source: a number, or a list of what may be None."""
+        if type(x) in (list, tuple) and _holds_optional(x):
+            return type(x)(map(self.numbers, x))
+        return self.number(x)
+
     def python_bool(self, x: Any) -> Any:
         """A truth value as Python's ``bool``, where NumPy's comparisons give NumPy's."""
         known = type(x) is not Symbol or x.type == BOOL
@@ -118,3 +124,7 @@ class Values:
             return None
         self.outside.guard_class(type(x), name, method)
         return method
+
+
+def _holds_optional(x: Any) -> bool:
+    return isinstance(x, Optional) or (type(x) in (list, tuple) and any(map(_holds_optional, x)))

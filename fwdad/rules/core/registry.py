@@ -389,7 +389,7 @@ def check_apart(rule: Rule, primals: Sequence[Any]) -> None:
 
 READ_WHILE_WRITTEN = (
     "values are stored one after another into the memory that they are read from, so that NumPy "
-    "reads some of them when they have changed: store a copy of them (`.copy()`)"
+    "reads them while they change: store a copy of them (`.copy()`)"
 )
 
 
