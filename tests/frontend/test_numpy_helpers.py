@@ -181,6 +181,8 @@ STEPS = {
     "stop by name": lambda n: np.arange(1, stop=n + 1),
     "all by name": lambda n: np.arange(start=1, stop=n + 1, step=2),
     "step by name": lambda n: np.arange(n, step=2),
+    "floats by name": lambda n: np.arange(0.5, stop=n * 1.3, step=n / 8),
+    "a float by name": lambda n: np.arange(n * 1.3, step=0.5),
     "dtype by position": lambda n: np.arange(0, n, 1, np.float32),
 }
 

@@ -98,7 +98,6 @@ def _as_it_is(f: Any, n_for: int) -> None:
 
 
 _as_it_is(np.linalg.matrix_power, 1)
-_as_it_is(np.diff, 0)
 
 
 # -- methods

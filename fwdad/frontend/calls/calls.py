@@ -190,7 +190,11 @@ class Calls:
             raise AlwaysRaises(TypeError, (message,)) from error
 
     def _as_arrays(self, f: Any, args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
-        """Arguments of a NumPy function, with ``a.flat`` as an array and no ``like=`` of arrays."""
+        """Arguments of a NumPy function: ``a.flat`` and what has ``__array__`` as arrays.
+
+        Without a ``like=`` of arrays.
+        """
+        args = tuple(map(self._by_protocol, args))
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
@@ -204,6 +208,11 @@ class Calls:
             args = tuple(map(array, args))
             kwargs = {key: array(x) for key, x in kwargs.items()}
         return args, kwargs
+
+    def _by_protocol(self, x: Any) -> Any:
+        """An object of values as what its ``__array__`` in Python returns."""
+        method = self.values.python_method(x, "__array__")
+        return x if method is None or not mentions_symbols(x) else self.call(method, (x,), {})
 
     def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:
         """A call on a value that may be None: a branch with the value or None as the argument."""

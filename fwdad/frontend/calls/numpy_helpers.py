@@ -113,6 +113,12 @@ def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options
 
 @builtin(np.arange)
 def _arange(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
+    named = ("start", "stop", "step")
+    if kwargs and kwargs.keys() <= set(named[len(args) :]) and ("stop" in kwargs or args):
+        given = {"start": 0, "step": 1, **dict(zip(named, args, strict=False)), **kwargs}
+        if "stop" not in given:
+            given |= {"start": 0, "stop": args[0]}
+        args, kwargs = tuple(given[name] for name in named), {}
     real = any(type(a) is Symbol and a.dtype.kind == "f" for a in args)
     if not real or kwargs or len(args) > 3:
         return tracer.operations.call_native(np.arange, args, kwargs)

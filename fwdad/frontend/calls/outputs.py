@@ -15,6 +15,8 @@ from fwdad.eager.calls.effectful import effect, is_file
 from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.captures import fetch
+from fwdad.frontend.guards import outcome
 from fwdad.frontend.syntax.frame import Frame
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Effect
@@ -43,11 +45,35 @@ def emit(tracer: Tracer, function: Callable[..., Any], args: Any, kwargs: Any) -
     """Write an effect into the program that is traced."""
     if isinstance(function, types.FunctionType) and args and isinstance(args[0], logging.Logger):
         function, args = types.MethodType(function, args[0]), args[1:]
-    operands = tuple([_operand(tracer, function, a) for a in args])
-    named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
+    try:
+        operands = tuple([_operand(tracer, function, a) for a in args])
+        named = {key: _operand(tracer, function, a) for key, a in kwargs.items()}
+    except UntraceableError:
+        if _is_disabled(tracer, function, args):
+            return
+        raise
     recorder = tracer.recorder
     recorder.prints = True
     recorder.emit(Effect(put_out, (function, operands, named), location=tracer.position.location()))
+
+
+def _is_disabled(tracer: Tracer, function: Any, args: Any) -> bool:
+    """Whether a logger drops what it is given, which the tape then assumes."""
+    logger = getattr(function, "__self__", None)
+    if not isinstance(logger, logging.Logger):
+        return False
+    name = function.__name__
+    level = args[0] if name == "log" else getattr(logging, _LEVELS.get(name, name.upper()))
+    place: Any = ("called", logger.isEnabledFor, (level,), {}, False)
+    now = fetch(place)
+    if now != outcome(False, None, kept=False):
+        return False
+    tracer.outside.guard(place, now)
+    tracer.outside.kept_paths.append(place)
+    return True
+
+
+_LEVELS = {"warn": "WARNING", "exception": "ERROR"}
 
 
 def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
