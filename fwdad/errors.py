@@ -291,6 +291,14 @@ class FwdadError(Exception):
         self.text = None if place is None else place.text
         self.inside = None if place is None else place.inside
 
+    @property
+    def location(self) -> Location | None:
+        """Where it arose, as it was given."""
+        if self.filename is None:
+            return None
+        return Location(self.filename, self.lineno or 1, self.offset or 1, self.end_lineno,
+                        self.end_offset, inside=self.inside)  # fmt: skip
+
     def __str__(self) -> str:
         if self.filename is None:
             return self.msg

@@ -128,20 +128,26 @@ def trace_flat(
         nonlocal by_rows, lengths
         while True:
             known = (recursive, lists, ways if follows else None)
+            all_known = lengths is EVERY or not flat.examples
             try:
                 tape = _trace(f, flat, known, lengths, threads, equal=equal, rows=by_rows)
+            except RecursionError:
+                if all_known:
+                    raise
             except LengthNeededError as error:
                 if isinstance(error, LoopFollowedError) and lengths is EVERY:
                     raise
-                if lengths is EVERY or not flat.examples:
+                if all_known:
                     raise error.refusal from error.__cause__
-                lengths = EVERY
+            else:
+                if rows and observable_orders(tape.program) is not None:
+                    tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
+                if tape.rows is None or tape.rows is by_rows:
+                    return tape
+                by_rows = False  # captured arrays have another memory order
                 continue
-            if rows and observable_orders(tape.program) is not None:
-                tape.rows = tape.program.rows = lie_by_rows(tape.leaves(flat.leaves))
-            if tape.rows is None or tape.rows is by_rows:
-                return tape
-            by_rows = False  # captured arrays have another memory order
+            lengths = EVERY
+            recursive.clear()  # calls of themselves may have a known end now
 
     return until_traced(attempt)
 

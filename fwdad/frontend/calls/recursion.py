@@ -11,9 +11,11 @@ from fwdad.frontend.appended import check_items
 from fwdad.frontend.syntax.control import converted
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl
-from fwdad.frontend.trees import Tree, flatten, signature
+from fwdad.frontend.trees import Tree, flatten, made_in, signature
+from fwdad.frontend.ways import WayNeededError
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Block, Call, Loop, Operand, Program, Value, map_values, values_in, walk
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Number, Size, Type, join
@@ -77,6 +79,12 @@ class Programs:
             found = self._found[place] = _Definition(program)
             try:
                 self._define(found, types, tree, run, keep)
+            except UntraceableError as error:
+                del self._found[place]
+                if isinstance(error, (LengthNeededError, WayNeededError)):
+                    raise
+                # known lengths may tell how often it calls itself: then it is no program
+                raise LengthNeededError(error.msg, error.location) from error
             except BaseException:  # half of a definition must not be found
                 del self._found[place]
                 raise
@@ -88,7 +96,7 @@ class Programs:
         args: list[Operand] = [*(s.value for s in symbols), *found.extra]
         recorder.emit(Call(found.program, args, outputs=outputs))
         assert found.tree is not None
-        return found.tree([Symbol(v, recorder) for v in outputs])
+        return made_in(recorder, found.tree([Symbol(v, recorder) for v in outputs]))
 
     def _define(
         self,
@@ -117,6 +125,8 @@ class Programs:
                         raise UntraceableError(message, self.position.location())
                     lists = [*recorder.lists]
                     found, made = flatten(y)
+                    if _holds_own(made, block):  # objects that the body makes
+                        found, made = flatten(y, records=True, once=True)
                     symbols = [recorder.as_symbol(leaf) for leaf in found]
             finally:
                 recorder.lengths.forget(mark)
@@ -157,6 +167,12 @@ class Programs:
             )
             raise UntraceableError(message, self.position.location())
         return [t for t in joined if t is not None]
+
+
+def _holds_own(made: Tree, block: Block) -> bool:
+    """Whether the objects in a result hold values of the body itself."""
+    held = [v.value for v in flatten(made.constants, records=True)[0] if type(v) is Symbol]
+    return not {*block.params, *(v for op in walk(block) for v in op.outputs)}.isdisjoint(held)
 
 
 def _any_length(t: Type) -> Type:

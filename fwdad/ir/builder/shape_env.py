@@ -21,12 +21,7 @@ class LengthNeededError(UntraceableError):
     @property
     def refusal(self) -> UntraceableError:
         """The error of a class that users know."""
-        place = None
-        if self.filename is not None:
-            ends = (self.end_lineno, self.end_offset)
-            place = Location(self.filename, self.lineno or 1, self.offset or 1, *ends,
-                             inside=self.inside)  # fmt: skip
-        return UntraceableError(self.msg, place)
+        return UntraceableError(self.msg, self.location)
 
 
 class KnownLengths:
