@@ -409,7 +409,8 @@ def _apart(values: Any, others: list[Any]) -> list[Any]:
     copies = []
     for v in values:
         if type(v) is np.ndarray:
-            if isinstance(v.base, np.ndarray) or any(np.may_share_memory(v, x) for x in taken):
+            shared = any(v is x or np.may_share_memory(v, x) for x in taken)  # empty ones share none
+            if shared or isinstance(v.base, np.ndarray):
                 v = v.copy()
             taken.append(v)
         copies.append(v)

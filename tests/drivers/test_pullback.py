@@ -406,3 +406,19 @@ def test_a_list_in_two_places_of_an_argument():
     assert_allclose(found["one"][1], [8.0, 8.0])
     rows = fwdad.jacobian(f, x, mode="reverse")
     assert_allclose(rows["one"][1], [8.0, 8.0])
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0,), (2, 1), (3,)])
+def test_one_array_returned_in_two_places(shape):
+    """Each place has a cotangent of its own, of arrays without elements, too."""
+
+    def f(a):
+        y = np.sin(a) * 2.0
+        return {"y": y, "a": y}, y**2
+
+    a = np.full(shape, 0.3)
+    _, pullback = fwdad.vjp(f, a)
+    bars = ({"y": np.full(shape, 2.0), "a": np.full(shape, 3.0)}, np.ones(shape))
+    expected = (5.0 + 4.0 * np.sin(a)) * 2.0 * np.cos(a)
+    assert_allclose(pullback(bars), expected, rtol=1e-12)
+    assert_allclose(pullback(bars), expected, rtol=1e-12)
