@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.core.progress import Progress
 from fwdad.core.tracebacks import public
+from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.jacobian_rows import unit_vectors
 from fwdad.drivers.pullback import vjp
 from fwdad.drivers.tape_cache import jitted_of
@@ -221,10 +222,13 @@ def _compiled_chunks(
     """As ``forward_chunks``, of a function under ``jit`` of one array: by one program."""
     (x,), n = arguments.leaves, width if isinstance(width, int) else width(None)
     x0, *more = arguments.args
-    given: dict[str, Any] = {"argnums": argnum, "args": tuple(more), "kwargs": arguments.kwargs}
+    given: dict[str, Any] = {"args": tuple(more), "kwargs": arguments.kwargs}
     given |= {"has_aux": has_aux, "holomorphic": holomorphic}
+    is_leaf = arguments.structures[0].kind == "leaf"
+    given["argnums"] = argnum if is_leaf else (argnum,)  # a list is not several arguments
     for start, stop, v in unit_vectors(x, collector.count, n):
-        y, y_dot, *aux = jvp(f, x0, v, **given)
+        seed = v if is_leaf else (in_trees([v], arguments, single=True),)
+        y, y_dot, *aux = jvp(f, x0, seed, **given)
         leaves, structure = flatten(y)
         parts, _ = flatten(y_dot)
         pairs = [(p, Chunk(t[: stop - start])) for p, t in zip(leaves, parts, strict=True)]

@@ -409,7 +409,8 @@ def _apart(values: Any, others: list[Any]) -> list[Any]:
     copies = []
     for v in values:
         if type(v) is np.ndarray:
-            shared = any(v is x or np.may_share_memory(v, x) for x in taken)  # empty ones share none
+            # an empty array shares no memory, not even with itself
+            shared = any(v is x or np.may_share_memory(v, x) for x in taken)
             if shared or isinstance(v.base, np.ndarray):
                 v = v.copy()
             taken.append(v)

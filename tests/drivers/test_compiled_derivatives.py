@@ -512,3 +512,29 @@ def test_pickles_without_its_tapes():
     again = pickle.loads(pickle.dumps(fast))
     assert fwdad.cache_info(again) == (0, 0)
     assert_allclose(fwdad.hvp(again, X, V), fwdad.hvp(fast, X, V))
+
+
+@pytest.mark.parametrize(("made", "read"), [
+    (lambda x: {"a": x}, lambda d: d["a"]),
+    (lambda x: [x], lambda d: d[0]),
+    (lambda x: (x,), lambda d: d[0]),
+    (lambda x: {"a": {"b": x}, "n": 2}, lambda d: d["a"]["b"] * d["n"]),
+    (lambda x: {"a": x, "b": x}, lambda d: d["a"] * d["b"]),
+])  # fmt: skip
+@pytest.mark.parametrize("chunk", [1, 2, 3, None])
+def test_columns_of_a_structure_with_one_array(made, read, chunk):
+    def f(d):
+        return np.sin(read(d))
+
+    x = made(np.arange(3.0))
+    found = fwdad.jacobian(fwdad.jit(f, backend="numpy"), x, chunk=chunk)
+    assert_allclose(read_arrays(found), read_arrays(fwdad.jacobian(f, x)), rtol=1e-13)
+
+
+def read_arrays(tree):
+    """The arrays of a Jacobian, in order."""
+    parts = tree.values() if isinstance(tree, dict) else tree
+    if isinstance(tree, np.ndarray):
+        return tree[None]
+    kept = [p for p in parts if isinstance(p, (dict, list, tuple, np.ndarray))]
+    return np.concatenate([read_arrays(p) for p in kept])

@@ -1,7 +1,11 @@
 """Objects from outside, by themselves and in containers: what they are, and what is read of them."""
 
+import abc
 import collections
+import copy
+import dataclasses
 import types
+import typing
 import weakref
 
 import numpy as np
@@ -118,3 +122,96 @@ def test_a_switch_of_a_package(monkeypatch):
         pass
     assert package.switches() == {"skip": False}
     assert_allclose(f(X), 2 * X)
+
+
+@dataclasses.dataclass
+class Settings:
+    order: int = 1
+    rate: float = 2.0
+
+
+class Ordered:
+    def __init__(self, a):
+        self.a = a
+
+    def __eq__(self, o):
+        return self.a == o.a
+
+    def __hash__(self):
+        return hash(self.a)
+
+    def __gt__(self, o):
+        return self.a > o.a
+
+
+class Base:
+    pass
+
+
+class Derived(Base):
+    pass
+
+
+class Abstract(abc.ABC):
+    pass
+
+
+@typing.runtime_checkable
+class Goes(typing.Protocol):
+    def go(self): ...
+
+
+settings, same = Settings(), Settings()
+one, two = Ordered(1.0), Ordered(1.0)
+chosen, listed = [two], {Ordered(1.0): 5.0}
+based, registered, going = Base(), Base(), Base()
+
+CHANGES = {
+    "copy": (lambda x: x * copy.copy(settings).rate, lambda: setattr(settings, "rate", 3.0)),
+    "deepcopy": (
+        lambda x: x * copy.deepcopy([settings])[0].rate, lambda: setattr(settings, "rate", 4.0),
+    ),
+    "dataclasses": (
+        lambda x: x if settings.order == 1 and same == Settings() else -x,
+        lambda: setattr(same, "order", 2),
+    ),
+    "in": (lambda x: x if one in chosen else -x, lambda: setattr(one, "a", 2.0)),
+    "lists": (lambda x: x if [one] == [two] else -x, lambda: setattr(two, "a", 2.0)),
+    "keys": (lambda x: x if one in listed else -x, lambda: setattr(one, "a", 1.0)),
+    "max": (lambda x: x if max(two, one) is two else -x, lambda: setattr(one, "a", 3.0)),
+    "class": (
+        lambda x: x if isinstance(based, Derived) else -x,
+        lambda: setattr(based, "__class__", Derived),
+    ),
+    "register": (
+        lambda x: x if isinstance(registered, Abstract) else -x, lambda: Abstract.register(Base),
+    ),
+    "protocol": (lambda x: x if isinstance(going, Goes) else -x, lambda: setattr(going, "go", abs)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_compared_changes(name):
+    """By methods that C code calls, and by what a class is."""
+    f, change = CHANGES[name]
+    derivatives = [fwdad.jacrev(f), fwdad.jit(fwdad.jacfwd(f), backend="numpy")]
+    value = fwdad.jit(f, backend="numpy")
+    for _ in range(2):
+        assert_allclose(value(X), f(X))
+        for g in derivatives:
+            assert_allclose(g(X), fwdad.jacobian(f, X, mode="forward"))
+        change()
+
+
+Named = collections.namedtuple("Named", "p q")
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, b: x * b.p["w"] * b.q, lambda x, b: (x * 2.0, b.p["w"])[1] * x,
+])  # fmt: skip
+def test_fields_of_named_tuples(f):
+    b = Named({"w": np.array([1.0, 2.0])}, 3.0)
+    assert_allclose(fwdad.jit(f, backend="numpy")(X, b), f(X, b))
+    expected = fwdad.jacobian(f, X, args=(b,), mode="forward")
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X, b), expected)
+    assert_allclose(fwdad.jacobian(f, X, args=(b,), mode="reverse"), expected)

@@ -34,7 +34,7 @@ def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
         return issubclass(class_of(x), classes)
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
-    return isinstance(x, classes)
+    return tracer.outside.is_a(x, classes)
 
 
 def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:
@@ -77,6 +77,7 @@ def _type(tracer: Tracer, x: Any, *rest: Any) -> Any:
         raise UntraceableError(message, tracer.position.location())
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: cls)
+    tracer.outside.read_class(x)
     return class_of(x)
 
 

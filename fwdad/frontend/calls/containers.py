@@ -42,6 +42,8 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
         args = (tracer.values.known(args[0]), *args[1:])
     if name in ("get", "__contains__", "__getitem__") and args:
         tracer.outside.looked_up(owner, args[0])
+    if name in ("index", "count", "remove"):
+        tracer.outside.read_compared(owner, *args)
     result = native(lambda: _in_c(owner, name)(*args, **kwargs))
     return tracer.values.made(result) if name == "copy" or base is set else result
 

@@ -191,6 +191,7 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
             raise AlwaysRaises(ValueError, (f"{name}() arg is an empty sequence",))
         keys = [v if key is None else tracer.call(key, (v,), {}) for v in values]
         if not mentions_symbols(keys):
+            tracer.outside.read_compared(*keys)
             return values[keys.index(function(keys))]
         best, best_key = values[0], keys[0]
         for value, k in zip(values[1:], keys[1:], strict=True):

@@ -82,7 +82,7 @@ def _copy(tracer: Tracer, x: Any) -> Any:
     if type(x) in (list, dict, set):
         return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
-        return _object(tracer, x, dict(vars(x)))
+        return _object(tracer, x, _attributes(tracer, x))
     return tracer.values.made(native(copy.copy, x))
 
 
@@ -115,9 +115,18 @@ def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
         return _noted(memo, x, type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts))
     if _is_plain(tracer, x):
         duplicate = _noted(memo, x, _object(tracer, x, {}))
-        vars(duplicate).update({name: _deep(tracer, v, memo) for name, v in vars(x).items()})
+        held = _attributes(tracer, x)
+        vars(duplicate).update({name: _deep(tracer, v, memo) for name, v in held.items()})
         return duplicate
     return tracer.values.made(native(copy.deepcopy, x))
+
+
+def _attributes(tracer: Tracer, x: Any) -> dict[str, Any]:
+    """What an object holds; of one from outside each attribute is read as by its name."""
+    held = vars(x)
+    if tracer.recorder.journal.is_own(held):
+        return dict(held)
+    return {name: tracer.attribute(x, name) for name in held}
 
 
 def _noted(memo: dict[int, Any], x: Any, made: Any) -> Any:

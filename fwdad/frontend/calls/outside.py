@@ -28,8 +28,9 @@ from fwdad.frontend.guards import (
     is_trusted_module,
     is_users,
     kind_of,
+    outcome,
 )
-from fwdad.frontend.slots import class_attribute, original
+from fwdad.frontend.slots import class_attribute, is_stand_in, original
 from fwdad.frontend.syntax.bound_methods import array_method
 from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
@@ -37,6 +38,7 @@ from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import is_static_array, number_type
+from fwdad.tangents.namespaces import namespace_of
 
 
 def _is_of_trace(x: Any) -> bool:
@@ -84,6 +86,9 @@ def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
     return any(_holds(item, wanted, seen) for item in (x.values() if isinstance(x, dict) else x))
 
 
+_COMPARING = ("__eq__", "__hash__", "__lt__", "__gt__", "__le__", "__ge__")
+
+
 class Outside:
     """Reads from outside, and what the tape assumes about them."""
 
@@ -99,6 +104,7 @@ class Outside:
         self.made_arrays: list[np.ndarray] = []  # inside of objects that are made when f is traced
         self.made: dict[int, Any] = {}  # these objects
         self.known_calls: list[tuple[Any, Any]] = []  # where, and what they were given
+        self._asked: dict[Any, Any] = {}  # objects and classes, with the places of their guards
         self.kept_paths: list[Any] = []  # places made for guards: they keep their addresses
         self.appends = False  # whether the list that is looked up is appended to
         self.appended: list[Any] = []  # lists from outside that are
@@ -262,6 +268,39 @@ class Outside:
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
             self._guard_contents(x, type(x).__name__)
+
+    def read_compared(self, *xs: Any) -> None:
+        """Guard what code in C compares: contents of objects that do so by methods in Python."""
+        waiting, seen = list(xs), set()
+        while waiting:
+            x = waiting.pop()
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            waiting += _items(x)
+            methods = (getattr(type(x), name, None) for name in _COMPARING)
+            if any(isinstance(m, types.FunctionType) for m in methods):
+                self.read_whole(x)
+
+    def read_class(self, x: Any) -> None:
+        """Guard the class of an object from outside, and those that it inherits from."""
+        cls = type(x)
+        if is_users(cls) and kind_of(x) in (FIELDS, CONTENTS) and not is_stand_in(cls):
+            if not self.recorder.journal.is_own(namespace_of(x)):
+                self.guard(("attribute", x, "__class__"), cls)
+                self.guard(("attribute", cls, "__mro__"), cls.__mro__)
+
+    def is_a(self, x: Any, classes: Any) -> bool:
+        """``isinstance(x, classes)``, asked at each call where a class may decide by itself."""
+        found = isinstance(x, classes)
+        self.read_class(x)
+        decides = any(type(c) is not type and (is_users(c) or is_users(type(x)))
+                      for c in (classes if isinstance(classes, tuple) else (classes,)))  # fmt: skip
+        if decides and not mentions_symbols(x) and (id(x), id(classes)) not in self._asked:
+            place: Any = ("called", isinstance, (x, classes), {}, False)
+            self._asked[id(x), id(classes)] = place
+            self.guard(place, outcome(found, None, kept=False))
+        return found
 
     def stands(self) -> bool:
         """Whether what was read outside is there still."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import inspect
 import operator
 import types
 from collections import defaultdict
@@ -167,6 +168,8 @@ class Attributes:
             value = native(object.__getattribute__, o, name)
         else:
             value = native(getattr, o, name)
+        if isinstance(o, tuple) and type(attribute) is _FIELD:
+            return value  # an item, as `o[k]` is
         if isinstance(value, _BOUND):
             if isinstance(o, type):
                 self.outside.guard_class(o, name, class_attribute(o, name))
@@ -401,6 +404,7 @@ def class_of(x: Any) -> type:
     return t.dtype.type
 
 
+_FIELD: type = type(inspect.FullArgSpec.args)  # of named tuples
 _BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.cached_property)
 """What a class holds that becomes another object when it is asked for."""

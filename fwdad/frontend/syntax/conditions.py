@@ -201,6 +201,7 @@ class Conditions:
                 else:
                     found = found or same
             return self.values.python_bool(found)
+        self.tracer.outside.read_compared(container, item)
         return native(operator.contains, container, item)
 
     def _is_met(self, xs: Any, item: Any) -> bool:

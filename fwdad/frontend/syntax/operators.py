@@ -71,7 +71,8 @@ class Operators:
             if method is not None and _is_generated(x, method):
                 if type(a) is not type(b):
                     continue
-                parts = [tuple(vars(o)[f.name] for f in dataclasses.fields(o) if f.compare)
+                parts = [tuple(self.tracer.attribute(o, f.name)
+                               for f in dataclasses.fields(o) if f.compare)
                          for o in (a, b)]  # fmt: skip
                 return self.binary(function, *parts)
             if method is not None:
@@ -106,7 +107,13 @@ class Operators:
                 message = f"unsupported operand type(s) for {sign}: {names[0]!r} and {names[1]!r}"
                 raise AlwaysRaises(TypeError, (message,))
             return self.recorder.apply(function, (a, b), {})
-        return self.values.made(native(function, a, b))
+        return self.values.made(self._of_known(function, a, b))
+
+    def _of_known(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
+        """An operator on what is known, by Python."""
+        if function in _EQUALITIES or function in _ORDERS:
+            self.tracer.outside.read_compared(a, b)
+        return native(function, a, b)
 
     def _numeric(self, function: Callable[..., Any], x: Any, other: Any) -> Any:
         """A list beside an array as an array; also beside NumPy's numbers, except in products."""
