@@ -538,3 +538,19 @@ def read_arrays(tree):
         return tree[None]
     kept = [p for p in parts if isinstance(p, (dict, list, tuple, np.ndarray))]
     return np.concatenate([read_arrays(p) for p in kept])
+
+
+@pytest.mark.parametrize("wrap", [
+    fwdad.hessian,
+    lambda f: lambda x: fwdad.hessian(f, x),
+    lambda f: lambda x: fwdad.hvp(f, x, x),
+    lambda f: fwdad.jacfwd(fwdad.grad(f)),
+    lambda f: lambda x: fwdad.hessian(lambda d: f(d["a"]), {"a": x})["a"]["a"],
+])  # fmt: skip
+def test_second_derivatives_of_a_jitted_function_under_jit(wrap):
+    def f(x):
+        return np.sum(np.sin(x) * x[::-1])
+
+    x = np.array([0.3, 0.7, 1.1])
+    found = fwdad.jit(wrap(fwdad.jit(f, backend="numpy")), backend="numpy")(x)
+    assert_allclose(found, wrap(f)(x), rtol=1e-12, atol=1e-14)

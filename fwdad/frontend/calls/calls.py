@@ -152,15 +152,13 @@ class Calls:
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
-            return self.inline.call_function(f, args, kwargs)
+            return self.inline.call_function(f, _without_jit(f, args), kwargs)
         if isinstance(f, type):
             return self.classes.call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
             return self._call_numba(f, args, kwargs)
-        if type(f).__module__ in ("fwdad.drivers.jitted_function", "functools") and hasattr(
-            f, "__wrapped__"
-        ):
-            return self.call(f.__wrapped__, args, kwargs)  # under jit, or of several methods
+        if _is_under_jit(f) or (type(f).__module__ == "functools" and hasattr(f, "__wrapped__")):
+            return self.call(f.__wrapped__, args, kwargs)  # or of several methods
         if isinstance(f, NUMPY_FUNCTION) and find_rule(f) is None:
             return self.call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
@@ -251,6 +249,17 @@ class Calls:
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
             return self.inline.call_function(written, args, kwargs, f)
         return self.operations.call_native(f, args, kwargs)
+
+
+def _is_under_jit(f: Any) -> bool:
+    return type(f).__module__ == "fwdad.drivers.jitted_function" and hasattr(f, "__wrapped__")
+
+
+def _without_jit(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a transform: a function under ``jit`` would ask for tapes of its own."""
+    if not (f.__module__ or "").startswith("fwdad.api."):
+        return args
+    return tuple(x.__wrapped__ if _is_under_jit(x) else x for x in args)
 
 
 def _misfit(f: Any, args: Any, kwargs: Any) -> str | None:
