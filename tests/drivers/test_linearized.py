@@ -171,11 +171,10 @@ def recorded(f):
     """The same function, which no tape has."""
 
     def g(x):
-        try:
-            if np.size(x) >= 0:
-                raise ArithmeticError  # noqa: TRY301  (caught below: no tape has that)
-        except ArithmeticError:
-            return f(x)
+        class Local:  # no tape has a class statement
+            pass
+
+        return f(x)
 
     return g
 

@@ -209,7 +209,9 @@ class Calls:
 
     def _by_protocol(self, x: Any) -> Any:
         """An object of values as what its ``__array__`` in Python returns."""
-        method = self.values.python_method(x, "__array__")
+        method = None
+        if not isinstance(x, (tuple, list)):  # of those NumPy may ask for the items
+            method = self.values.python_method(x, "__array__")
         return x if method is None or not mentions_symbols(x) else self.call(method, (x,), {})
 
     def _asked_of_both(self, f: Any, args: Any, kwargs: Any) -> Any:

@@ -201,7 +201,9 @@ class Conditions:
                 else:
                     found = found or same
             return self.values.python_bool(found)
-        self.tracer.outside.read_compared(container, item)
+        if not isinstance(item, str):
+            keys = list(container) if isinstance(container, dict) else container
+            self.tracer.outside.read_compared(keys, item)
         return native(operator.contains, container, item)
 
     def _is_met(self, xs: Any, item: Any) -> bool:
