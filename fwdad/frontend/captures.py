@@ -33,7 +33,10 @@ def fetch(path: Any) -> Any:
     """What is found at a path in the outside world; ``UNBOUND`` if nothing is."""
     kind, *where = path
     if kind == "cell":
-        return where[0].cell_contents
+        try:
+            return where[0].cell_contents
+        except ValueError:  # it is empty by now
+            return UNBOUND
     if kind == "item":
         return where[0].get(where[1], UNBOUND)
     if kind == "structure":

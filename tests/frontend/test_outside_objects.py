@@ -215,3 +215,39 @@ def test_fields_of_named_tuples(f):
     expected = fwdad.jacobian(f, X, args=(b,), mode="forward")
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X, b), expected)
     assert_allclose(fwdad.jacobian(f, X, args=(b,), mode="reverse"), expected)
+
+
+def test_a_cell_that_is_emptied():
+    def made():
+        c = 2.0
+
+        def f(x):
+            return c * x
+
+        def drop():
+            nonlocal c
+            del c
+
+        return f, drop
+
+    for wrap in (fwdad.jacrev, lambda f: fwdad.jit(f, backend="numpy")):
+        f, drop = made()
+        g = wrap(f)
+        g(X)
+        drop()
+        with pytest.raises(NameError, match="'c'"):
+            g(X)
+
+
+def test_a_metaclass_that_decides_otherwise(monkeypatch):
+    class Meta(type):
+        def __instancecheck__(cls, o):
+            return True
+
+    class Any(metaclass=Meta):
+        pass
+
+    f = fwdad.jit(lambda x: x if isinstance(x, Any) else -x, backend="numpy")
+    assert_allclose(f(X), X)
+    monkeypatch.setattr(Meta, "__instancecheck__", lambda cls, o: False)
+    assert_allclose(f(X), -X)

@@ -45,6 +45,7 @@ def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:
         return any(_symbol_is_a(tracer, x, cls) for cls in classes)
     check = class_attribute(type(classes), "__instancecheck__")
     if isinstance(check, types.FunctionType) and not is_trusted(check):
+        tracer.outside.guard_class(type(classes), "__instancecheck__", check)
         return tracer.call(check, (classes, x), {})
     return native(isinstance, _like(x), classes)  # a protocol asks for attributes
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from fwdad.errors import UntraceableError, is_library_file
+from fwdad.frontend.captures import fetch
 from fwdad.frontend.syntax.frame import WORLD
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
@@ -40,7 +41,12 @@ class Scopes:
             return self.values.readable(value, name, home.locals)
         cell = self.position.frame.find_cell(name)
         if cell is not None:
-            return self.outside.captured(cell.cell_contents, ("cell", cell), name)
+            path: Any = ("cell", cell)
+            value = fetch(path)
+            if value is UNBOUND:
+                message = f"cannot access free variable {name!r}, which has no value"
+                raise AlwaysRaises(NameError, (message,))
+            return self.outside.captured(value, path, name)
         value = self.position.frame.globals.get(name, UNBOUND)
         if value is not UNBOUND:
             world = self.position.frame.globals.get(WORLD)
