@@ -162,7 +162,7 @@ def _blocks_of_columns(
     for at, outcome in columns(f, arguments, argnum, chunk, holomorphic=holomorphic):
         _check_array("value", plain(outcome.y))
         lanes = outcome.tangents[0]
-        yield at, np.ascontiguousarray(lanes.reshape(len(lanes), -1).T)
+        yield at, np.ascontiguousarray(lanes.reshape(len(lanes), math.prod(lanes.shape[1:])).T)
 
 
 def columns(
@@ -257,7 +257,10 @@ def _blocks_of_rows(
     n = min(width if isinstance(width, int) else width(None), max(count, 1))
     for start, stop, bars in unit_vectors(of, count, n):
         x_bar = pullback.of_leaves([bars])
-        yield slice(start, stop), x_bar.reshape(n, -1)[: stop - start].copy()
+        yield (
+            slice(start, stop),
+            x_bar.reshape(n, math.prod(x_bar.shape[1:]))[: stop - start].copy(),
+        )
 
 
 def _check_array(what: str, x: Any) -> None:

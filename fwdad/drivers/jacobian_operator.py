@@ -176,7 +176,7 @@ def _numbers(rows: np.ndarray, what: str) -> np.ndarray:
 
 def _raveled(parts: list[np.ndarray], count: int) -> np.ndarray:
     """Leaves for K directions, each raveled, one behind the other."""
-    rows = [p.reshape(count, -1) for p in parts]
+    rows = [p.reshape(count, math.prod(p.shape[1:])) for p in parts]
     return rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)
 
 

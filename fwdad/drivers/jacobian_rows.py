@@ -68,7 +68,7 @@ def rows_in_structures(
     rows = _rows_of_leaves(leaves, found)
     if stack:
         wide = [
-            np.concatenate([p.reshape(size, -1) for p in parts], axis=1)
+            np.concatenate([p.reshape(size, math.prod(p.shape[1:])) for p in parts], axis=1)
             for size, parts in zip(sizes, rows, strict=True)
         ]
         return np.concatenate([wide[k] for k in leaf_order(structure)])

@@ -57,6 +57,9 @@ def _lanes_last(lanes: Any) -> Any:
 
 def stacked(outcome: Outcome) -> Any:
     """The Jacobian of all of y by all of x, as one matrix."""
-    rows = [_lanes_last(lanes).reshape(-1, lanes.shape[0]) for lanes in outcome.tangents]
+    rows = [
+        _lanes_last(lanes).reshape(math.prod(lanes.shape[1:]), lanes.shape[0])
+        for lanes in outcome.tangents
+    ]
     order = leaf_order(outcome.structure)
     return rows[0] if len(order) == 1 else np.concatenate([rows[k] for k in order])

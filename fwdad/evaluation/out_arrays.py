@@ -185,7 +185,9 @@ class JacobianOut(_Writer):
         """Write rows ``start`` to ``stop`` of leaf k of the value, a part for each leaf of x."""
         rows = slice(self._starts[k] + start, self._starts[k] + stop)
         for first, last, part in zip(self._ends, self._ends[1:], parts, strict=False):
-            store(self._matrix, (rows, slice(first, last)), part.reshape(stop - start, -1))
+            store(
+                self._matrix, (rows, slice(first, last)), part.reshape(stop - start, last - first)
+            )
 
 
 class TangentsOut(_Writer):

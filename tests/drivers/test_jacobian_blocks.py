@@ -205,3 +205,15 @@ def test_memory_grows_with_the_chunk():
     finally:
         tracemalloc.stop()
     assert peak < J.nbytes + 8 * 8 * x.nbytes
+
+
+def test_arrays_without_elements():
+    """Of x, and of the value."""
+    e = np.zeros((0, 2))
+    for mode in ("forward", "reverse"):
+        found = fwdad.jacobian(lambda x: [x * 2, np.sum(x)], e, stack=True, mode=mode)
+        assert found.shape == (1, 0)
+        found = fwdad.jacobian(lambda x: [x[:0], x], np.ones(3), stack=True, mode=mode)
+        assert_array_equal(found, np.eye(3))
+        for _, block in fwdad.jacobian_blocks(lambda x: x * 2, e, mode=mode):
+            assert block.size == 0
