@@ -41,6 +41,9 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     if not isinstance(x_dot, Chunk):
         raise ChunkMismatchError(f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}")
     rows = [f(lane) for lane in x_dot.lanes]
+    if not rows:  # along no directions there is a shape all the same
+        like = np.asarray(f(np.zeros(x_dot.shape, x_dot.lanes.dtype)))
+        return Chunk(np.zeros((0, *like.shape), like.dtype))
     if len({np.shape(plain(row)) for row in rows}) > 1 or any(row is None for row in rows):
         shapes = ", ".join("None" if row is None else str(np.shape(plain(row))) for row in rows)
         message = f"map_lanes needs an array of the same shape for each lane; f returned {shapes}"

@@ -399,3 +399,9 @@ def test_lanes_are_multiplied_out_once():
 
 def test_the_closed_list_is_filled():
     assert np.sum in listed()
+
+
+def test_map_lanes_along_no_directions():
+    mapped = fwdad.map_lanes(lambda lane: lane[:1] + 2.0 * lane[1:2], Chunk(np.zeros((0, 3))))
+    assert mapped.n == 0
+    assert mapped.shape == (1,)
