@@ -217,3 +217,22 @@ def test_arrays_from_outside(write, chunk):
     np.random.seed(3)  # noqa: NPY002
     fwdad.jacobian(f, X, chunk=chunk)
     assert_array_equal(outside, after)
+
+
+def test_last_bits_of_a_derivative_inside():
+    """It is summed in another order where another argument carries tangents: that is no draw."""
+
+    def f(x):
+        return np.expm1(np.abs(np.exp(1j * np.median(x)) + 1) * 0.2)
+
+    x = np.array([1.2103, 0.4947, 0.6707, 1.2392, 0.9098, 0.7255, 0.5254, 0.6418], np.float32)
+    v = np.full(8, -0.101, np.float32)
+
+    def g(x, d):
+        return fwdad.jvp(f, x, v)[1]
+
+    J, _ = fwdad.jacobian(g, x, args=(1.0,), argnums=(0, 1), chunk=1, mode="forward")
+    whole = fwdad.jacobian(g, x, args=(1.0,), chunk=None, mode="forward")
+    assert_allclose(J, whole, rtol=1e-4, atol=1e-7)
+    with pytest.raises(fwdad.errors.NondeterministicFunctionError):
+        fwdad.jacobian(lambda x: x * time.perf_counter(), x, chunk=1, mode="forward")
