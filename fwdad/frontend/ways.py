@@ -18,6 +18,7 @@ import numpy as np
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.errors import Location, UntraceableError
 from fwdad.frontend.syntax.raising import may_raise
+from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import (
@@ -151,7 +152,7 @@ class Ways:
         if self._recorder.lengths.observe is not None and isinstance(error, LengthNeededError):
             error = error.refusal  # no other attempt knows more lengths
         self.reason = self.reason or error.msg
-        if type(error) is not UntraceableError:
+        if type(error) not in (UntraceableError, KindsDifferError):
             return error
         for p in (place, *self._loops[-1:]):
             if p is not None and p not in self.places:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import operator
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,8 +18,10 @@ from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
+from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.types import Size
 
 UNROLLED_AT_MOST = 64
 
@@ -148,14 +152,50 @@ class Loops:
                 return self.left()
 
             length = steps.length
-            known = length if isinstance(length, int) else None
-            self._as_one_body(
-                lambda: loop(self.recorder, steps.span, None, body),
-                node,
-                known,
-                lambda: self._unrolled(node, steps),
-            )
+            if isinstance(length, int) and length <= UNROLLED_AT_MOST:
+                other = functools.partial(self._run_unrolled, node, steps)
+            else:
+                other = functools.partial(self._behind_the_first, node, steps, body)
+            self._as_one_body(lambda: loop(self.recorder, steps.span, None, body), node, other)
         self._end_loop(node.orelse)
+
+    def _run_unrolled(self, node: ast.For, steps: iteration.Steps, error: UntraceableError) -> None:
+        """Trace a short loop iteration by iteration."""
+        self._unrolled(node, steps)
+        self._tell(node, steps.length, error)
+
+    def _behind_the_first(
+        self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
+    ) -> None:
+        """Trace a loop behind its first iteration, which makes a name another kind of value.
+
+        ``s = 0.0`` becomes an array in ``s = s + x**k``.
+        """
+        start, stop, step = steps.span
+        if not isinstance(getattr(error, "refusal", error), KindsDifferError) or step != 1:
+            raise error
+        second = self.tracer.binary(operator.add, start, step)
+
+        def rest() -> None:
+            loop(self.recorder, (second, stop, step), None, body)
+
+        def run() -> None:
+            self.assignments.assign(node.target, steps.item(0))
+            self.blocks.run_block(node.body)
+            leaving = self.leaving()
+            if leaving is False:
+                rest()
+            elif leaving is not True:
+                branch(self.recorder, leaving, lambda: None, rest)
+
+        runs = self.tracer.truth(self.tracer.binary(operator.lt, start, stop))
+        size = getattr(stop.type, "size", None) if type(stop) is Symbol else None
+        if isinstance(size, Size) and isinstance(start, int) and size.least > start:
+            runs = True
+        if type(runs) is Symbol:
+            branch(self.recorder, runs, run, lambda: None)
+        elif runs:
+            run()
 
     def start_loop(self) -> None:
         """Note that no jump has been made."""
@@ -202,22 +242,21 @@ class Loops:
         self,
         run: Callable[[], Any],
         node: ast.stmt,
-        known: int | None = None,
-        unroll: Callable[[], None] | None = None,
+        other: Callable[[UntraceableError], None] | None = None,
     ) -> None:
+        """Trace a loop with one body, or in another way, which is given the reason."""
         location = self.position.location_of(node)
         before = self.recorder.latest
         try:
             run()
         except UntraceableError as error:
-            if unroll is None or known is None or known > UNROLLED_AT_MOST:
+            if other is None:
                 if error.lineno is None:
                     raise UntraceableError(error.msg, location) from error
                 raise
             self.recorder.cut_behind(before)
             self.start_loop()
-            unroll()
-            self._tell(node, known, error)
+            other(error)
 
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
         """Warn that a loop is unrolled, if the user can change it."""

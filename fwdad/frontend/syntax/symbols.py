@@ -65,6 +65,10 @@ class Optional(Held):
         self.value = value
 
 
+class KindsDifferError(UntraceableError):
+    """A value of two kinds, as different paths leave them, is used."""
+
+
 class Poison(Held):
     """The content of a name whose values on two paths cannot be merged: it raises when read.
 

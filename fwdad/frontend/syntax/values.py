@@ -9,7 +9,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.outside import Outside
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises
-from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison, Refusing
+from fwdad.frontend.syntax.symbols import KindsDifferError, Maybe, Optional, Poison, Refusing
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import BOOL
@@ -100,7 +100,7 @@ class Values:
 
     def refuse_poison(self, x: Poison, name: str) -> NoReturn:
         """Refuse a value of two kinds; where the example can tell, the trace begins anew."""
-        error = UntraceableError(
+        error = KindsDifferError(
             f"{name} cannot be used here: {x.reason}", self.position.location()
         )
         ways = self.recorder.ways
