@@ -104,8 +104,8 @@ def returned_early(x):
 @not_backwards("where they are no slices of one kind", "chosen by a branch")
 def views_of_two_kinds(x):
     m = np.outer(x, x)
-    w = m[1] if x[0] > 0 else m[:, 2]
-    w[0] = x[3] ** 2  # here
+    w = m[1] if x[0] > 0 else m[:, 2]  # here
+    w[0] = x[3] ** 2
     return np.sum(m * m)
 
 

@@ -19,6 +19,7 @@ from fwdad.rules.core.containers import walk
 from fwdad.rules.core.registry import find_rule, function_name
 from fwdad.rules.core.reverse_rules import RRULES
 from fwdad.tangents.chunk import Chunk
+from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import ZERO
 
 
@@ -134,8 +135,9 @@ def _pull(
         parts = [part for part, has in zip(leaves_in(y), given, strict=True) if has]
         for part, bar in zip(parts, bars, strict=True):
             check_rank(function, part, len(bar.shape if isinstance(bar, Chunk) else np.shape(bar)))
-            if np.iscomplexobj(part):
-                check_kind(function, part.dtype, bar.dtype.kind)
+            if np.iscomplexobj(plain(part)):
+                cotangent = bar if isinstance(bar, Chunk) else np.asarray(plain(bar))
+                check_kind(function, np.asarray(plain(part)).dtype, cotangent.dtype.kind)
         return tuple(parts)
 
     arguments = Arguments(tuple(values), {}, tuple(range(len(values))))
