@@ -192,7 +192,8 @@ class Calls:
 
         Without a ``like=`` of arrays.
         """
-        args = tuple(map(self._by_protocol, args))
+        if f is not np.array and f is not np.copy:  # they may take it for the copy that they make
+            args = tuple(map(self._by_protocol, args))
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:
             kwargs = {key: x for key, x in kwargs.items() if key != "like"}
