@@ -74,6 +74,7 @@ def file_method(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], file: Any
 
 def is_file(o: Any) -> bool:
     """Whether an object is one of Python's files."""
+    # isinstance would ask a weak proxy for the class of what it stands for, which may be gone
     return issubclass(type(o), _io._IOBase)  # type: ignore[attr-defined]
 
 

@@ -294,8 +294,9 @@ class Outside:
         """``isinstance(x, classes)``, asked at each call where a class may decide by itself."""
         found = isinstance(x, classes)
         self.read_class(x)
+        several = classes if isinstance(classes, tuple) else (classes,)
         decides = any(type(c) is not type and (is_users(c) or is_users(type(x)))
-                      for c in (classes if isinstance(classes, tuple) else (classes,)))  # fmt: skip
+                      for c in several if isinstance(c, type))  # fmt: skip
         if decides and not mentions_symbols(x) and (id(x), id(classes)) not in self._asked:
             place: Any = ("called", isinstance, (x, classes), {}, False)
             self._asked[id(x), id(classes)] = place

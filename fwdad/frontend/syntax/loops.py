@@ -172,7 +172,8 @@ class Loops:
         ``s = 0.0`` becomes an array in ``s = s + x**k``.
         """
         start, stop, step = steps.span
-        if not isinstance(getattr(error, "refusal", error), KindsDifferError) or step != 1:
+        of_kinds = isinstance(getattr(error, "refusal", error), KindsDifferError)
+        if not of_kinds or type(step) is not int or step != 1:
             raise error
         second = self.tracer.binary(operator.add, start, step)
 

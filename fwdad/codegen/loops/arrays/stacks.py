@@ -3,7 +3,7 @@
 Numbers that one iteration pushes, and one pops again, are interleaved on one stack, and a loop over
 a range reserves capacity for all its iterations before it begins. Arrays share a stack in the same
 way if their lengths are known there. An array is pushed as a copy of its elements, unless it was
-made in its place; popped, it is a view of the stack, which nobody writes before the next push.
+made in its place; popped, it is a view of the stack, valid until the next push.
 Lanes in registers are stored from there, and read into registers again. A push may move the memory,
 so what stays on a stack while others are pushed is read from a copy.
 """

@@ -92,7 +92,7 @@ def _copy_chosen(structure: Structure, home: Block, op: Branch) -> bool:
 
 
 def _is_gone(structure: Structure, home: Block, op: Op, r: Value, kept: Iterable[Value]) -> bool:
-    """Whether nobody knows an array of the same iteration after an operation that takes it over.
+    """Whether an array of the iteration has no name left after an operation that takes it over.
 
     ``kept`` are other names that the operation uses, or returns.
     """
