@@ -76,3 +76,23 @@ OPERATORS: dict[type[ast.AST], Operator] = {o.syntax: o for o in (*BINARY, *COMP
 """By their nodes."""
 
 BY_FUNCTION: dict[Callable[..., Any], Operator] = {o.function: o for o in OPERATORS.values()}
+
+
+def numpy_defers(o: Any, *, number: bool = False) -> bool:
+    """Whether an operator of an array of NumPy's, or of a number, is left to the operand ``o``.
+
+    It is by ``__array_ufunc__ = None`` or a higher ``__array_priority__`` (NEP 13); other operands
+    are read as arrays, also where their class has the operator.
+    """
+    ufunc = getattr(type(o), "__array_ufunc__", ...)
+    if ufunc is not ...:
+        return ufunc is None
+    lowest = -1e6  # also that of NumPy's numbers
+    return bool(getattr(o, "__array_priority__", lowest) > (lowest if number else 0.0))
+
+
+def reads_as_array(o: Any) -> bool:
+    """Whether NumPy reads an object as an array by its ``__array__`` or as a sequence."""
+    if hasattr(o, "__array__") or hasattr(o, "__array_interface__"):
+        return True
+    return hasattr(o, "__getitem__") and hasattr(o, "__len__") and not isinstance(o, (dict, str))

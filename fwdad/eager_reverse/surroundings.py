@@ -39,6 +39,7 @@ from fwdad.eager_reverse.tangent import Recorded
 from fwdad.errors import is_library_file
 from fwdad.tangents.alike import alike
 from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.objects import HEAP_TYPE
 from fwdad.tangents.plain import plain
 
 _ATOMS = {
@@ -381,16 +382,13 @@ def _same(a: Any, b: Any) -> bool:
 
 def _is_users(cls: type) -> bool:
     """Whether a class is written in Python, in one of the user's files."""
-    if cls.__module__ == "builtins" or not cls.__flags__ & _HEAP_TYPE:
+    if not cls.__flags__ & HEAP_TYPE:
         return False
     for value in vars(cls).values():
         if isinstance(value, types.FunctionType):
             return not is_library_file(value.__code__.co_filename)
     module = sys.modules.get(cls.__module__)
     return not is_library_file(getattr(module, "__file__", None) or "<frozen")
-
-
-_HEAP_TYPE = 1 << 9
 
 
 def _holds_arrays(held: Any) -> bool:

@@ -149,7 +149,7 @@ class JacobianOut(_Writer):
         self._shapes = [leaf_shape(x) for x in arguments.leaves]
         self._ends = [0, *itertools.accumulate(map(math.prod, self._shapes))]
         self._matrix = out
-        self._starts: list[int] = []
+        self._starts: list[list[int]] = []  # of a leaf that is in several places, each
 
     @classmethod
     def of(cls, out: Any, arguments: Arguments, *, single: bool, stack: bool) -> JacobianOut | None:
@@ -163,31 +163,33 @@ class JacobianOut(_Writer):
         if dtype is None:
             dtype = np.result_type(*(leaf_dtype(plain(v)) for v in values))
         sizes = [math.prod(leaf_shape(v)) for v in values]
-        rows, columns = sum(sizes), self._ends[-1]
+        order = leaf_order(structure)
+        rows, columns = sum(sizes[k] for k in order), self._ends[-1]
         shape = (rows, columns) if self._stack else leaf_shape(values[0]) + self._shapes[0]
         check_fits(self.out, shape, dtype, of=self._of)
         if shape != (rows, columns):
             check_c_contiguous(self.out, of=f"{self._of} of an array with {len(shape)} axes")
         self._matrix = self.out.reshape(rows, columns)
-        starts, self._starts = 0, [0] * len(values)
-        for k in leaf_order(structure):
-            self._starts[k] = starts
-            starts += sizes[k]
+        self._starts = [[] for _ in values]
+        start = 0
+        for k in order:
+            self._starts[k].append(start)
+            start += sizes[k]
 
     def put(self, k: int, start: int, stop: int, lanes: Any) -> None:
         """Write columns ``start`` to ``stop`` of leaf k of the value, from lanes."""
         size = math.prod(lanes.shape[1:])
-        at = self._starts[k]
         last = lanes.reshape(stop - start, size).transpose()
-        self.write(self._matrix, (slice(at, at + size), slice(start, stop)), last)
+        for at in self._starts[k]:
+            self.write(self._matrix, (slice(at, at + size), slice(start, stop)), last)
 
     def put_rows(self, k: int, start: int, stop: int, parts: list[Any]) -> None:
         """Write rows ``start`` to ``stop`` of leaf k of the value, a part for each leaf of x."""
-        rows = slice(self._starts[k] + start, self._starts[k] + stop)
-        for first, last, part in zip(self._ends, self._ends[1:], parts, strict=False):
-            store(
-                self._matrix, (rows, slice(first, last)), part.reshape(stop - start, last - first)
-            )
+        for at in self._starts[k]:
+            rows = slice(at + start, at + stop)
+            for first, last, part in zip(self._ends, self._ends[1:], parts, strict=False):
+                block = part.reshape(stop - start, last - first)
+                store(self._matrix, (rows, slice(first, last)), block)
 
 
 class TangentsOut(_Writer):

@@ -52,6 +52,8 @@ def fetch(path: Any) -> Any:
         return hasattr(where[0], where[1])
     if kind == "class":
         return class_attribute(where[0], where[1])
+    if kind == "dispatched":
+        return where[0](where[1])
     if kind == "method":
         return _of_class(*where)
     if kind == "hooked":

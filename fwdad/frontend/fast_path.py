@@ -260,11 +260,11 @@ def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
         return f"{name}[{where[1]!r}]"
     if kind == "attribute":
         return f"getattr({name}, {where[1]!r})"
-    if kind == "class" and getattr(where[0], where[1], UNBOUND) is class_attribute(*where):
-        return f"getattr({name}, {where[1]!r})"
+    if kind == "class" and getattr(where[0], where[1], None) is class_attribute(*where):
+        return f"getattr({name}, {where[1]!r}, None)"
     if kind == "method":
         return f"getattr({name}, {where[1]!r}).__func__"
-    if kind in (*COMPARED, "class", "asked", "hooked"):
+    if kind in (*COMPARED, "class", "asked", "hooked", "dispatched"):
         namespace["fetch"], namespace[name] = fetch, path
         return f"fetch({name})"
     return {"cell": f"{name}.cell_contents", "object": name}.get(kind)

@@ -37,7 +37,7 @@ from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.builder.array_contents import BYTES_AT_MOST
 from fwdad.ir.types import is_static_array, number_type
 from fwdad.rules.core.registry import find_rule
-from fwdad.tangents.objects import attributes_of, has_fields
+from fwdad.tangents.objects import HEAP_TYPE, attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
 
@@ -211,8 +211,10 @@ def arrays_inside(x: Any) -> list[np.ndarray]:
 def is_users(cls: Any) -> bool:
     """Whether a class is defined in one of the user's files."""
     module = sys.modules.get(cls.__module__)
-    if cls.__module__ == "builtins" or module is None:
-        return cls.__module__ != "builtins"
+    if cls.__module__ == "builtins":  # also of a text that is executed without a module's name
+        return bool(cls.__flags__ & HEAP_TYPE)
+    if module is None:
+        return True
     return not is_library_file(getattr(module, "__file__", None) or "")
 
 

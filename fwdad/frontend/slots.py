@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from fwdad.tangents.fields import has_finalizer
-from fwdad.tangents.objects import slots_of
+from fwdad.tangents.objects import HEAP_TYPE, slots_of
 
 _STANDS_FOR = "__fwdad_stands_for__"
 
@@ -52,7 +52,7 @@ def is_stand_in(cls: type) -> bool:
 
 def has_slots(cls: type) -> bool:
     """Whether some attributes of a class's objects are not in their ``__dict__``."""
-    if not all(base.__flags__ & _HEAP for base in cls.__mro__[:-1]):
+    if not all(base.__flags__ & HEAP_TYPE for base in cls.__mro__[:-1]):
         return False
     return cls.__dictoffset__ == 0 or bool(slots_of(cls))
 
@@ -91,6 +91,3 @@ def may_have(cls: type, name: str) -> bool:
     """Whether an object of a stand-in can have an attribute of that name."""
     of = original(cls)
     return of.__dictoffset__ != 0 or name in slots_of(of)
-
-
-_HEAP = 1 << 9  # of classes that a `class` statement has made, or C code as such a statement does

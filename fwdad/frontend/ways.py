@@ -44,6 +44,7 @@ from fwdad.tangents.alike import alike
 from fwdad.transforms.passes.dead import must_run
 
 _MOST = 16  # elements of an array whose values are assumed
+_DECISIONS = 256  # of what comprehensions take, and how far generators run: each is a check
 
 
 class WayNeededError(UntraceableError):
@@ -124,6 +125,7 @@ class Ways:
         self.exact: Callable[[], Location | None] = lambda: None  # in a library's code, too
         self._loops: list[OfLoop] = []  # that are open, the innermost last
         self.taken = False
+        self._decisions = 0
         self.reason = ""  # of the first refusal
         self.place: Location | None = None  # of the first that was taken
         self.catches = False
@@ -176,6 +178,11 @@ class Ways:
         recorder.check(holds, OtherWayError, ("it takes another way than its tape",))
         self.taken, self.place = True, self.place or recorder.place()
         return found
+
+    def decided(self, x: Symbol) -> Any:
+        """The truth of a symbol as :meth:`assumed`; UNBOUND if too many are."""
+        self._decisions += 1
+        return UNBOUND if self._decisions > _DECISIONS else self.assumed(x)
 
     def length(self, d: Size) -> int | None:
         """A length that is computed, in the example, checked from now on.

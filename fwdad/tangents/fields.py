@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fwdad.errors import UnsupportedTypeError, type_in_words
-from fwdad.tangents.objects import attributes_of, has_fields, slots_of
+from fwdad.tangents.objects import HEAP_TYPE, attributes_of, has_fields, slots_of
 from fwdad.tangents.refused import refusal
 from fwdad.tangents.registrations import OWN, registered_base, registration_of
 
@@ -50,7 +50,7 @@ def why_not_plain(cls: type) -> str | None:
 def _why_not_plain(cls: Any) -> str | None:
     if cls is types.SimpleNamespace:
         return None
-    builtin = not cls.__flags__ & _HEAP or issubclass(cls, (type, BaseException, enum.Enum))
+    builtin = not cls.__flags__ & HEAP_TYPE or issubclass(cls, (type, BaseException, enum.Enum))
     if builtin or refusal(cls) is not None or _is_of_library(cls):
         return ""
     for base in cls.__mro__[:-1]:
@@ -64,9 +64,6 @@ def _why_not_plain(cls: Any) -> str | None:
 def has_finalizer(cls: type) -> bool:
     """Whether a class has a ``__del__``, which would run for each copy of an object, too."""
     return any("__del__" in base.__dict__ for base in cls.__mro__)
-
-
-_HEAP = 1 << 9  # of classes that a `class` statement has made, or C code as such a statement does
 
 
 def _is_of_library(cls: type) -> bool:

@@ -13,6 +13,9 @@ from typing import Any
 
 from fwdad.tangents.namespaces import namespace_of
 
+HEAP_TYPE = 1 << 9
+"""The flag of classes that a ``class`` statement has made, or C code as such a statement does."""
+
 # -- slots and namespaces
 
 

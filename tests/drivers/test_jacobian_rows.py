@@ -103,3 +103,18 @@ def test_auto_keeps_imaginary_parts():
 def test_complex_arguments_are_asked_about(mode):
     with pytest.raises(fwdad.errors.NotHolomorphicError, match="holomorphic=True"):
         fwdad.jacobian(lambda z: z * np.conj(z), _C, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("chunk", [1, 2])
+@pytest.mark.parametrize("wrap", [lambda f: f, fwdad.jit])
+def test_an_array_in_two_places_is_written_at_both(wrap, mode, chunk):
+    def f(x):
+        a = x**2
+        return {"p": a, "q": a, "r": x[0] * a}
+
+    x = np.array([1.0, 2.0])
+    out = np.full((6, 2), np.nan)
+    returned = fwdad.jacobian(wrap(f), x, out=out, stack=True, mode=mode, chunk=chunk)
+    assert returned is out
+    assert_allclose(out, [[2, 0], [0, 4], [2, 0], [0, 4], [3, 0], [4, 4]])

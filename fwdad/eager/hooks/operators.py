@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.core.operators import BINARY, COMPARISONS, Operator
+from fwdad.core.operators import BINARY, COMPARISONS, Operator, numpy_defers
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import numpy_calls, protocols
 from fwdad.eager.calls.apply import primal_part
@@ -92,8 +92,9 @@ def _binary(of: Operator) -> Callable[[Any, Any], Any]:
         a, b = explicit(a), explicit(b)
         if SHADOWED:
             check_objects(function, (a, b))
-            if t not in NATIVE or u not in NATIVE:
-                a, b = _read_by_arrays(a, b, forward, reflected)
+        if t not in NATIVE or u not in NATIVE:
+            a, b = _read_by_arrays(a, b, forward, reflected)
+            t, u = type(a), type(b)
         if has_python(t, forward) or has_python(u, reflected):
             return _dunder(function, forward, reflected, a, b)
         return function(a, b)
@@ -150,12 +151,26 @@ def invert(a: Any) -> Any:
 
 
 def _read_by_arrays(a: Any, b: Any, forward: str, reflected: str) -> tuple[Any, Any]:
-    """The operands, of which one beside an array is converted if it lacks the operator."""
-    if isinstance(a, np.ndarray) and not hasattr(type(b), reflected):
-        return a, protocols.as_numpy_reads(b)
-    if isinstance(b, np.ndarray) and not hasattr(type(a), forward):
-        return protocols.as_numpy_reads(a), b
+    """The operands, of which NumPy converts one beside its own to an array."""
+    if _is_numpy(a):
+        left = hasattr(type(b), reflected) and numpy_defers(
+            b, number=not isinstance(a, (np.ndarray, Array))
+        )
+        return a, b if left else _as_numpy_takes(b)
+    if _is_numpy(b) and not hasattr(type(a), forward):
+        return _as_numpy_takes(a), b
     return a, b
+
+
+def _is_numpy(x: Any) -> bool:
+    return isinstance(x.p if type(x) is Scalar else x, (np.ndarray, np.generic, Array))
+
+
+def _as_numpy_takes(o: Any) -> Any:
+    """An operand beside an array as NumPy reads it: also a list of a class of its own."""
+    if isinstance(o, (list, tuple)) and not hasattr(type(o), "__array__"):
+        return make_array(list(o))
+    return protocols.as_numpy_reads(o)
 
 
 def _compare(of: Operator) -> Callable[[Any, Any], Any]:
@@ -201,6 +216,9 @@ def _inplace(of: Operator) -> Callable[[Any, Any], Any]:
         if t in _PLAIN_ARITHMETIC:
             return binary(a, b)
         if t is np.ndarray or t is Array:
+            u = type(b)
+            if u not in NATIVE and numpy_defers(b) and not hasattr(u, "__array_ufunc__"):
+                return binary(a, b)
             return _array_inplace(function, plain_function, a, b)
         if isinstance(a, CONTAINERS) and not isinstance(
             getattr(t, method, None), types.FunctionType
@@ -229,8 +247,8 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     """An in-place operator on an array, which stays the same object."""
     if type(b) in _LISTS:
         b = _as_operand(b)
-    elif SHADOWED and type(b) not in NATIVE:
-        b = protocols.as_numpy_reads(b)
+    elif type(b) not in NATIVE:
+        b = _as_numpy_takes(b)
     if type(a) is np.ndarray:
         if type(b) is Array and plain_function in _SUMS and store.accumulate(a, b, plain_function):
             return a

@@ -21,11 +21,11 @@ import numpy as np
 from fwdad.eager.lifting.reached import names_read
 from fwdad.eager.memory.shadow import SHADOWED, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
+from fwdad.tangents.objects import HEAP_TYPE
 
 _DEPTH = 5  # depth of nested objects that is searched
 _MOST = 20_000  # objects visited in one search
 
-_HEAP = 1 << 9
 _TOLD = ("numpy", "pandas", "scipy.spatial._ckdtree")
 """Modules of which extension classes tell the garbage collector of all that they hold."""
 
@@ -90,7 +90,7 @@ _SAFE = {*sys.stdlib_module_names, "builtins", "fwdad", "numba", "uarray"}
 
 def _is_python(cls: type) -> bool:
     """Whether a class statement made a class, so that it has no memory beside its attributes."""
-    if cls is object or not cls.__flags__ & _HEAP or "__pyx_vtable__" in cls.__dict__:
+    if cls is object or not cls.__flags__ & HEAP_TYPE or "__pyx_vtable__" in cls.__dict__:
         return False
     base = cls.__base__
     assert base is not None

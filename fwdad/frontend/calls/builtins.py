@@ -139,6 +139,7 @@ def _vars(tracer: Tracer, o: Any) -> Any:
 
 @builtin(callable)
 def _callable(tracer: Tracer, x: Any) -> bool:
+    tracer.values.python_method(x, "__call__")  # guarded, if only as missing
     return type(x) is not Symbol and (callable(x) or hasattr(x, "node"))
 
 

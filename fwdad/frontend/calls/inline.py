@@ -52,6 +52,7 @@ _JITCLASS = Missing(
     "it is a method of a jitclass, which is machine code", "write a class in Python"
 )
 
+_DISPATCH_CODE = functools.singledispatch(len).dispatch.__code__
 _MANAGER_CODE = contextlib.contextmanager(lambda: iter(())).__code__
 
 
@@ -113,6 +114,8 @@ class InlineCalls:
                 raise UntraceableError(message, self.position.location())
             f, args = behind_doors(method), (f, *args)
         library = is_library_file(f.__code__.co_filename)
+        if f.__code__ is _DISPATCH_CODE and not mentions_symbols(args):
+            return self.tracer.outside.dispatched(f, *args)
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))

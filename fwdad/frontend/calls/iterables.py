@@ -52,8 +52,11 @@ def _len(tracer: Tracer, x: Any) -> Any:
 
 @builtin(range)
 def _range(tracer: Tracer, *bounds: Any) -> Any:
+    own = [tracer.values.python_method(b, "__index__") for b in bounds]
+    bounds = tuple(b if f is None else tracer.call(f, (b,), {})
+                   for f, b in zip(own, bounds, strict=True))  # fmt: skip
     if not any(type(b) is Symbol for b in bounds):
-        return native(range, *bounds)
+        return tracer.outside.in_c(range, *bounds)
     for b in bounds:
         if type(b) is Symbol and not (isinstance(b.type, Number) and b.type.dtype.kind in "biu"):
             message = f"'{b.type}' object cannot be interpreted as an integer"
@@ -110,13 +113,7 @@ def _iter(tracer: Tracer, x: Any, *sentinel: Any) -> Any:
         while True:
             item = tracer.call(x, (), {})
             same = tracer.truth(tracer.binary(operator.eq, item, sentinel[0]))
-            if type(same) is Symbol:
-                message = (
-                    "where this iterator ends depends on a value, which cannot be traced: make a "
-                    "list first"
-                )
-                raise UntraceableError(message, tracer.position.location())
-            if same:
+            if tracer.values.decided(same, iteration.ENDS_BY_VALUES):
                 return
             yield item
 

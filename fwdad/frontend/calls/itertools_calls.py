@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError
 from fwdad.frontend.calls import iterables  # noqa: F401  (`zip` and `enumerate` are its own)
 from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
@@ -40,13 +39,11 @@ def _decided(tracer: Tracer, name: str, test: Any) -> Callable[[Any], bool]:
 
     def holds(x: Any) -> bool:
         result = tracer.truth(x if test is None else tracer.call(test, (x,), {}))
-        if type(result) is Symbol:
-            message = (
-                f"`{name}` by values that are unknown at trace time cannot be traced, since "
-                "its length would depend on them: use np.where or a mask"
-            )
-            raise UntraceableError(message, tracer.position.location())
-        return bool(result)
+        undecided = (
+            f"`{name}` by values that are unknown at trace time cannot be traced, since "
+            "its length would depend on them: use np.where or a mask"
+        )
+        return tracer.values.decided(result, undecided)
 
     return holds
 

@@ -24,7 +24,9 @@ def _abs(tracer: Tracer, x: Any) -> Any:
     x = tracer.values.number(x)
     if isinstance(x, np.ndarray):
         x = tracer.recorder.as_symbol(x)
-    return tracer.recorder.apply(abs, (x,), {}) if type(x) is Symbol else native(abs, x)
+    if type(x) is Symbol:
+        return tracer.recorder.apply(abs, (x,), {})
+    return tracer.outside.in_c(abs, x)
 
 
 def _conversion(cls: type) -> Callable[..., Any]:
@@ -39,7 +41,7 @@ def _conversion(cls: type) -> Callable[..., Any]:
         if any(isinstance(a, UnknownText) for a in args):
             tracer.values.refuse_text()
         if not any(type(a) is Symbol for a in args):
-            return native(cls, *args)
+            return tracer.outside.in_c(cls, *args)
         (x,) = args if len(args) == 1 else (None,)
         if x is not None and x.type == FLOAT and cls is float:
             return x
@@ -57,7 +59,9 @@ for _cls in (int, float, complex, bool):
 @builtin(round)
 def _round(tracer: Tracer, x: Any, ndigits: Any = None) -> Any:
     args = (x,) if ndigits is None else (x, ndigits)
-    return tracer.recorder.apply(round, args, {}) if type(x) is Symbol else native(round, *args)
+    if type(x) is Symbol:
+        return tracer.recorder.apply(round, args, {})
+    return tracer.outside.in_c(round, *args)
 
 
 @builtin(divmod)

@@ -34,6 +34,7 @@ from fwdad.frontend.slots import class_attribute, is_stand_in, original
 from fwdad.frontend.syntax.bound_methods import array_method
 from fwdad.frontend.syntax.merge import mutables
 from fwdad.frontend.syntax.position import Position
+from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.symbol import UNBOUND, Symbol
@@ -222,6 +223,11 @@ class Outside:
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
 
+    def dispatched(self, dispatch: Any, cls: type) -> Any:
+        """The implementation of a generic function for a class: more can be registered."""
+        self.guard(("dispatched", dispatch, cls), found := dispatch(cls))
+        return found
+
     def guard_function(self, f: types.FunctionType) -> None:
         """Note a function's code and defaults, which can be replaced in place."""
         self.guard(("attribute", f, "__code__"), f.__code__)
@@ -268,6 +274,12 @@ class Outside:
                 self.read_whole(item)
         elif kind in (FIELDS, CONTENTS, OPAQUE) or _is_users_function(x):
             self._guard_contents(x, type(x).__name__)
+
+    def in_c(self, f: Any, *args: Any) -> Any:
+        """What a function in C makes of known values, of which it may read everything."""
+        for x in args:
+            self.read_whole(x)
+        return native(f, *args)
 
     def read_compared(self, *xs: Any) -> None:
         """Guard what code in C compares: contents of objects that do so by methods in Python."""

@@ -135,8 +135,10 @@ class Attributes:
         if isinstance(attribute, property) and isinstance(attribute.fget, types.FunctionType):
             return self.tracer.call(attribute.fget, (o,), {})
         read = None if isinstance(o, type) else self.values.python_method(attribute, "__get__")
-        if read is not None and is_library_file(read.__code__.co_filename):
-            read = None
+        if read is not None:
+            self.outside.guard_class(type(o), name, attribute)
+            if is_library_file(read.__code__.co_filename):
+                read = None
         if read is not None and hasattr(type(attribute), "__set__"):
             return self.tracer.call(read, (attribute, o, type(o)), {})
         if isinstance(held, dict) and name in held:
@@ -159,6 +161,8 @@ class Attributes:
                 self.outside.guard(("method", o, name), attribute)
             return Method(attribute, o)
         if read is not None:
+            if not own:
+                self.outside.guard(("method", o, name), attribute)
             return self.tracer.call(read, (attribute, o, type(o)), {})
         if isinstance(attribute, functools.cached_property) and own:
             value = self.tracer.call(attribute.func, (o,), {})

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.syntax import generators, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import UNBOUND, Symbol
+
+_UNDECIDED = (
+    "a comprehension whose length depends on values cannot be traced: use np.where or a mask"
+)
 
 
 class Comprehensions:
@@ -64,19 +66,9 @@ class Comprehensions:
         return frame, self._nest(clauses, 0, first, element)
 
     def _holds(self, test: ast.expr) -> bool:
-        """Whether an item is taken: in a library's code as in the example, which is checked."""
+        """Whether an item is taken."""
         held = self.tracer.truth(self.tracer.evaluate(test))
-        if type(held) is Symbol:
-            ways = self.recorder.ways
-            follows = ways is not None and is_library_file(self.position.frame.filename)
-            held = ways.assumed(held) if follows else UNBOUND
-        if held is UNBOUND:
-            message = (
-                "a comprehension whose length depends on values cannot be traced: use np.where or "
-                "a mask"
-            )
-            raise UntraceableError(message, self.position.location())
-        return bool(held)
+        return self.values.decided(held, _UNDECIDED)
 
     def _nest(
         self, clauses: list[ast.comprehension], depth: int, values: Any, element: ast.expr

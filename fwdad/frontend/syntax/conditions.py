@@ -48,7 +48,7 @@ class Conditions:
             x = self.recorder.as_symbol(x)
         if type(x) is Symbol:
             return self.recorder.apply(function, (x,), {})
-        return native(function, x)
+        return self.tracer.outside.in_c(function, x)
 
     def truth(self, x: Any) -> Any:
         """The truth of a value: a bool, or a symbol of one."""

@@ -81,14 +81,14 @@ class Expressions:
                 texts.append((value, part.conversion, format_spec))
                 continue
             convert: Any = {115: str, 114: repr, 97: ascii}.get(part.conversion, lambda x: x)
-            converted = convert(value)
+            converted = self.outside.in_c(convert, value)
             spec = self.eval_JoinedStr(part.format_spec) if part.format_spec is not None else ""  # type: ignore[arg-type]
             if mentions_symbols(spec):
                 unknown = True
                 parts.append("…")
                 texts.append((value, part.conversion, spec))
                 continue
-            parts.append(format(converted, spec))
+            parts.append(self.outside.in_c(format, converted, spec))
             texts.append(parts[-1])
         text = "".join(parts)
         return UnknownText(self.position.location(), text, (joined, *texts)) if unknown else text

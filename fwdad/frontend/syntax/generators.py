@@ -27,7 +27,6 @@ from fwdad.frontend.syntax.loops import Loops
 from fwdad.frontend.syntax.raising import AlwaysRaises, native, refuse_vanishing
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
 
 _Items = Generator[Any, Any, Any]
 _LONGEST = 1280
@@ -47,6 +46,11 @@ def resumed(tracer: Tracer, frame: Any, key: Any, run: _Items) -> _Items:
             sent = yield item
         except AlwaysRaises as raised:
             thrown = raised
+
+
+_UNDECIDED = (
+    "how far a generator runs depends on a value, which cannot be traced: make a list first"
+)
 
 
 class Generators:
@@ -93,13 +97,8 @@ class Generators:
                 return
 
     def _known(self, condition: Any, node: ast.AST) -> bool:
-        if type(condition) is Symbol:
-            message = (
-                "how far a generator runs depends on a value, which cannot be traced: make a list "
-                "first"
-            )
-            raise UntraceableError(message, self.position.place_of(node))
-        return bool(condition)
+        self.position.at(node)
+        return self.tracer.values.decided(condition, _UNDECIDED)
 
     def _statement(self, node: ast.stmt) -> _Items:
         if isinstance(node, ast.If):

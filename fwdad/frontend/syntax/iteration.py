@@ -232,12 +232,13 @@ def _calls(tracer: Tracer, following: Any, x: Any) -> Any:
                 return
             raise
         if any(isinstance(op, Check) and op.exception is StopIteration for op in ops[before:]):
-            message = (
-                "where this iterator ends depends on a value, which cannot be traced: make a list "
-                "first"
-            )
-            raise UntraceableError(message, tracer.position.location())
+            raise UntraceableError(ENDS_BY_VALUES, tracer.position.location())
         yield item
+
+
+ENDS_BY_VALUES = (
+    "where this iterator ends depends on a value, which cannot be traced: make a list first"
+)
 
 
 def iterator(tracer: Tracer, x: Any) -> Iterator:

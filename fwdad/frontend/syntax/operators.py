@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.core.operators import BY_FUNCTION, OPERATORS
+from fwdad.core.operators import BY_FUNCTION, OPERATORS, numpy_defers, reads_as_array
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -56,16 +56,13 @@ class Operators:
             return growing_use.operated(self.tracer, function, a, b)
         if is_static_array(a) or is_static_array(b):
             return static_arrays.operated(self.tracer, function, a, b)
-        if isinstance(a, np.ndarray):
-            a = self.recorder.as_symbol(a)
-        if isinstance(b, np.ndarray):
-            b = self.recorder.as_symbol(b)
+        known = BY_FUNCTION[function]
+        a, b = self._of_numpy(a, b, known.reflected)
         if type(a) in CLASSES or type(b) in CLASSES:
             message = "an operator on a range or an iterator cannot be traced: make a list of it"
             raise UntraceableError(message, self.position.location())
         if function in _DIVISIONS and type(a) is Symbol and type(b) in (bool, int, float, complex):
             self._check_divisor(function, a, b)
-        known = BY_FUNCTION[function]
         for x, y, special in ((a, b, known.method), (b, a, known.reflected)):
             method = self.values.python_method(x, special)
             if method is not None and _is_generated(x, method):
@@ -109,11 +106,21 @@ class Operators:
             return self.recorder.apply(function, (a, b), {})
         return self.values.made(self._of_known(function, a, b))
 
+    def _of_numpy(self, a: Any, b: Any, reflected: str) -> tuple[Any, Any]:
+        """The operands, with arrays as symbols; NumPy reads what it does not defer to as one."""
+        a, b = (self.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x for x in (a, b))
+        if type(a) is Symbol and not getattr(a.type, "python", False):
+            if self.values.python_method(b, reflected) is not None and reads_as_array(b):
+                if not numpy_defers(b, number=not a.is_array):
+                    b = self.tracer.call(np.asarray, (b,), {})
+        return a, b
+
     def _of_known(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
         """An operator on what is known, by Python."""
         if function in _EQUALITIES or function in _ORDERS:
             self.tracer.outside.read_compared(a, b)
-        return native(function, a, b)
+            return native(function, a, b)
+        return self.tracer.outside.in_c(function, a, b)
 
     def _numeric(self, function: Callable[..., Any], x: Any, other: Any) -> Any:
         """A list beside an array as an array; also beside NumPy's numbers, except in products."""

@@ -6,9 +6,11 @@ import types
 from typing import Any, NoReturn
 
 from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.outside import Outside
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.position import Position
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import KindsDifferError, Maybe, Optional, Poison, Refusing
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
@@ -76,7 +78,7 @@ class Values:
         if type(x) is Symbol:
             return self.force(x)
         if isinstance(x, UnknownText):
-            self.refuse_text()
+            return self._known_text(x)
         if isinstance(x, tuple):
             return tuple(self.known(item) for item in x)
         if isinstance(x, slice):
@@ -98,6 +100,30 @@ class Values:
             raise UntraceableError(message, self.position.location())
         return forced
 
+    def _known_text(self, text: UnknownText) -> Any:
+        """A text that must be known, of numbers that are assumed."""
+        if text.recipe is None:
+            self.refuse_text()
+        make, *parts = text.recipe
+        parts = [self.known(part) for part in parts]
+        if mentions_symbols(parts):  # in a list, or an object
+            self.refuse_text()
+        return native(make, *parts)
+
+    def decided(self, held: Any, undecided: str) -> bool:
+        """A truth that must be known when traced: as in the example, which the tape checks.
+
+        ``undecided`` is what is said where the example cannot tell, or too much depends on it.
+        """
+        if type(held) is not Symbol:
+            return bool(held)
+        ways = self.recorder.ways
+        found = UNBOUND if ways is None else ways.decided(held)
+        if found is not UNBOUND:
+            return bool(found)
+        error = UntraceableError(undecided, self.position.location())
+        raise error if ways is None else ways.needed(None, error)
+
     def refuse_poison(self, x: Poison, name: str) -> NoReturn:
         """Refuse a value of two kinds; where the example can tell, the trace begins anew."""
         error = KindsDifferError(
@@ -117,13 +143,18 @@ class Values:
 
     def python_method(self, x: Any, name: str) -> Any:
         """A special method that the user's class defines in Python, or None."""
-        if isinstance(x, Refusing):
+        cls = type(x)
+        if cls is Symbol or isinstance(x, Refusing):
             return None
-        method = getattr(type(x), name, None)
-        if type(x) is Symbol or not isinstance(method, types.FunctionType):
-            return None
-        self.outside.guard_class(type(x), name, method)
-        return method
+        method = getattr(cls, name, None)
+        found = isinstance(method, types.FunctionType)
+        if found or name not in _HOOKS:
+            self.outside.guard_class(cls, name, class_attribute(cls, name))
+        return method if found else None
+
+
+# these are asked for at each access, so that a guard of their absence would cost each call
+_HOOKS = ("__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
 
 def _holds_optional(x: Any) -> bool:
