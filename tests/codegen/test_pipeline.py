@@ -3,6 +3,7 @@
 import gc
 import itertools
 import math
+import os
 import re
 import warnings
 from pathlib import Path
@@ -21,6 +22,7 @@ from numba.core.registry import cpu_target  # noqa: E402
 
 from fwdad.codegen import call_entry  # noqa: E402
 from fwdad.codegen.call_entry import compile_program  # noqa: E402
+from fwdad.codegen.llvm import optimisation  # noqa: E402
 from fwdad.codegen.llvm.allocation import grown  # noqa: E402
 from fwdad.codegen.llvm.pipeline import ProgramCompiler  # noqa: E402
 
@@ -457,3 +459,26 @@ def test_the_collector_of_garbage_rests_until_there_is_compiled_code(monkeypatch
     assert fwdad.jit(lambda x: x * 3.0 + 1.0)(2.0) == 7.0
     assert seen == [False, False]
     assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_what_would_end_the_process_is_tried_in_a_child(capfd):
+    assert optimisation._survives(lambda: None)
+    assert not optimisation._survives(os.abort)
+    assert capfd.readouterr().err == ""
+
+
+def test_elements_in_reverse_where_no_child_can_be_made(monkeypatch):
+    """Without vectors of loops, then: LLVM 22 aborts on some of these (AMD, 512 bits)."""
+
+    def f(x):
+        out = np.zeros(40)
+        out[::2] = x[::-1] + x
+        return out
+
+    def no_room():
+        raise OSError
+
+    monkeypatch.setattr(os, "fork", no_room, raising=False)
+    x = np.arange(20.0)
+    assert_array_equal(fwdad.jit(f, static_shapes=True)(x), f(x))

@@ -7,7 +7,11 @@ Importing this module needs Numba.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import faulthandler
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from llvmlite import binding as llvm
@@ -18,6 +22,7 @@ _OWN = "fwdad.own."
 _HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
 _DYNAMIC = "numba.dynamic.globals"  # Numba's name for what cannot be cached
 _COMPILED = "_ZN5numba"
+_RUNS_DOWN = re.compile(r"store i64 -\d")  # a step of a slice
 _LEVEL = 2  # beyond it, loops are unswitched on invariant conditions
 
 
@@ -65,18 +70,54 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         """
         machine, module = self._codegen._tm, self._final_module
         hide(module, self._names)
-        for level in (0, min(_LEVEL, int(config.OPT))):
-            options = llvm.create_pipeline_tuning_options(speed_level=level)
-            options.loop_vectorization = bool(level and config.LOOP_VECTORIZE)
-            options.slp_vectorization = bool(level and config.SLP_VECTORIZE)
-            builder = llvm.create_pass_builder(machine, options)
-            passes = builder.getModulePassManager()
-            if not level:
-                passes.add_loop_rotate_pass()
-                passes.add_instruction_combine_pass()
-                passes.add_jump_threading_pass()
-            passes.add_refprune_pass()
-            passes.run(module, builder)
+        runs_down = bool(config.LOOP_VECTORIZE and _RUNS_DOWN.search(str(module)))
+        _run_passes(machine, module, 0)
+        level = min(_LEVEL, int(config.OPT))
+        vectorizes = not runs_down or _survives(lambda: _run_passes(machine, module, level))
+        _run_passes(machine, module, level, vectorizes=vectorizes)
+
+
+def _run_passes(machine: Any, module: Any, level: int, *, vectorizes: bool = True) -> None:
+    """Run LLVM's passes of one level over a module."""
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = bool(level and vectorizes and config.LOOP_VECTORIZE)
+    options.slp_vectorization = bool(level and config.SLP_VECTORIZE)
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    if not level:
+        passes.add_loop_rotate_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_jump_threading_pass()
+    passes.add_refprune_pass()
+    passes.run(module, builder)
+
+
+def _survives(run: Callable[[], None]) -> bool:
+    """Whether a process survives it, tried in a child; False where there are none.
+
+    LLVM has two models of what a loop costs, and aborts the process where they choose different
+    widths. LLVM 22 has them disagree about the products by which elements are found that lie in
+    reverse, which may be decisive where vectors have 512 bits.
+    """
+    if not hasattr(os, "fork"):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        try:
+            child = os.fork()
+        except OSError:  # no room for another process
+            return False
+    if not child:
+        try:
+            faulthandler.disable()
+            import resource  # noqa: PLC0415  (there is none on Windows)
+
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            run()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 class _PartLibrary(_Library):

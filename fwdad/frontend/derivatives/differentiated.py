@@ -51,8 +51,16 @@ def dtype_of(x: Any) -> np.dtype[Any]:
     return x.dtype if isinstance(x, (np.ndarray, np.generic)) else np.dtype(type(x))
 
 
+_FEW = 8  # directions that cost little more than one
+_RATIO = 4
+
+
 class RowsNeededError(UntraceableError):
     """The columns of a Jacobian may differ from its rows, which were asked for."""
+
+
+class RowsPayError(RowsNeededError):
+    """The rows of a Jacobian are so few that they cost less than its columns."""
 
 
 class Differentiated:
@@ -131,11 +139,18 @@ class Differentiated:
         )
 
     def run(
-        self, n: int, tangents: list[Any], chunk: Any = None, *, rows: bool = False
+        self,
+        n: int,
+        tangents: list[Any],
+        chunk: Any = None,
+        *,
+        rows: bool = False,
+        cheaper: bool = False,
     ) -> tuple[list[Any], list[Any], Tree]:
         """Values and lanes of the leaves of f's value, and its structure.
 
-        ``rows`` means that reverse mode was asked for; raises if columns may not give its result.
+        ``rows`` means that reverse mode was asked for; raises if columns may not give its result,
+        and if the ``cheaper`` way is asked for, and that is rows.
         """
         if type(chunk) is not Symbol:
             check_chunk(chunk)
@@ -144,6 +159,8 @@ class Differentiated:
         block, own, tree = self._to_push()
         if rows:
             check_columns(block)
+        if cheaper and self._rows_pay(block, n, self.differentiated(tree, len(block.results))):
+            raise RowsPayError(f"{n} columns cost more than the rows", None)
         if threads > 1:
             width = width_of_chunks(block, n, threads, self.tracer.values.force(chunk))
         apart = not (written_outside(block) or any(isinstance(op, Effect) for op in walk(block)))
@@ -154,6 +171,23 @@ class Differentiated:
         given = list(zip(own, tangents, strict=True))
         primals, lanes = push_block(recorder, block, n, given, stays=self.stays)
         return primals, lanes, tree
+
+    def _rows_pay(self, block: Block, columns: int, chosen: set[int]) -> bool:
+        """Whether reverse passes through a block cost less than so many directions."""
+        if any(isinstance(op, Effect) for op in walk(block)) or written_outside(block):
+            return False
+        if any(dtype_of(x).kind == "c" for x in self.leaves):
+            return False
+        rows = 0
+        for y in (block.results[k] for k in chosen):
+            if not isinstance(y, Value) or y.type.dtype.kind not in "fc":
+                continue
+            t = self.tracer.recorder.lengths.resolved(y.type)
+            lengths = [d for d in t.shape if isinstance(d, int)]
+            if t.dtype.kind == "c" or len(lengths) < t.ndim:
+                return False
+            rows += math.prod(lengths)
+        return columns > _FEW and 0 < rows * _RATIO <= columns
 
     def run_placed(
         self, n: int, seeds: list[Any], contents: AssumedContents

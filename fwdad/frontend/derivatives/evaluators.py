@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fwdad.eager.arguments import check_outputs
 from fwdad.eager.build import run_on_duals
 from fwdad.errors import (
+    MissingRuleError,
     NotHolomorphicError,
     OutError,
     SeedError,
@@ -29,17 +31,25 @@ from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagona
 from fwdad.evaluation.out_arrays import SEVERAL
 from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
 from fwdad.frontend.calls.tables import CALLED, builtin
-from fwdad.frontend.derivatives.differentiated import Differentiated, RowsNeededError, dtype_of
+from fwdad.frontend.derivatives.differentiated import (
+    Differentiated,
+    RowsNeededError,
+    RowsPayError,
+    dtype_of,
+)
 from fwdad.frontend.derivatives.out_arrays import checked_place, into
-from fwdad.frontend.derivatives.pullbacks import Point
+from fwdad.frontend.derivatives.pulled import cotangents_of_leaves
 from fwdad.frontend.derivatives.static_chunks import jacobian_in_chunks
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
+from fwdad.ir.ops import Block, Program, Value
 from fwdad.ir.symbol import Symbol, kind_in_words
-from fwdad.ir.types import Number, Size
+from fwdad.ir.types import ArrayType, Number, Size
 from fwdad.tangents.seeds import NO_SEED, check_kind, random_seeds
 from fwdad.tangents.zero import ZERO, NoTangent
-from fwdad.transforms.forward import Basis
+from fwdad.transforms.forward import Basis, push_block
+from fwdad.transforms.passes import inline
+from fwdad.transforms.reverse.structure import NotReversibleError
 
 
 @builtin(api.stop_gradient)
@@ -255,7 +265,9 @@ def _tangent(t: Any, p: Any) -> Any:
     return t if dtype_of(p).kind in "fc" else NoTangent
 
 
-def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], list[Any], Tree]:
+def _basis_run(
+    at: Differentiated, options: dict[str, Any], *, cheaper: bool = False
+) -> tuple[list[Any], list[Any], Tree]:
     at.check_numbers()
     sizes = at.sizes()
     starts, total = [], 0
@@ -267,7 +279,7 @@ def _basis_run(at: Differentiated, options: dict[str, Any]) -> tuple[list[Any], 
         for k, start in enumerate(starts)
     ]
     rows = options.get("mode") == "reverse"
-    return at.run(total, seeds, options.get("chunk", "auto"), rows=rows)
+    return at.run(total, seeds, options.get("chunk", "auto"), rows=rows, cheaper=cheaper)
 
 
 def traced_value_and_jacobian(
@@ -344,15 +356,21 @@ def _value_and_jacobian(
     holomorphic: bool = False,
     **options: Any,
 ) -> Any:
+    point = f, x, argnums, args, kwargs
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
     _check_holomorphic(at, holomorphic=holomorphic)
     recorder = tracer.recorder
+    columns_alone = holomorphic or options.get("stack")
+    cheaper = not columns_alone and options.get("mode", "forward") != "forward"
     try:
-        primals, lanes, tree = _basis_run(at, options)
-    except RowsNeededError:
-        if holomorphic or options.get("stack"):
+        primals, lanes, tree = _basis_run(at, options, cheaper=cheaper)
+    except RowsNeededError as needed:
+        if columns_alone:
             raise
-        primals, blocks, tree = _rows(at)
+        found = _rows(at, needed)
+        if found is None:
+            return _value_and_jacobian(tracer, *point, **options | {"mode": "forward"})
+        primals, blocks, tree = found
     else:
         if options.get("stack"):
             return at.result(tree, primals, _stacked_columns(at, tree, primals, lanes))
@@ -370,21 +388,84 @@ def _value_and_jacobian(
     return at.result(tree, primals, at.tangent(tree, blocks_of_y))
 
 
-def _rows(at: Differentiated) -> tuple[list[Any], list[list[Any]], Tree]:
-    """Values, the Jacobian of each leaf of y for each leaf of x by reverse passes, a structure."""
-    point = Point(at)
-    chosen = at.differentiated(point.tree, len(point.primals))
-    if any(dtype_of(x).kind == "c" for x in (*at.leaves, *point.primals)):
-        message = (
-            "an rrule cannot be used for complex numbers in a traced Jacobian: call jacrev "
-            "outside jit, or vjp inside"
-        )
-        raise UntraceableError(message, at.tracer.position.location())
-    blocks = [
-        point.rows(k) if k in chosen and dtype_of(p).kind == "f" else [NoTangent] * len(at.leaves)
-        for k, p in enumerate(point.primals)
+def _rows(
+    at: Differentiated, needed: RowsNeededError
+) -> tuple[list[Any], list[list[Any]], Tree] | None:
+    """Values, the Jacobian of each leaf of y for each leaf of x, a structure.
+
+    One reverse pass is written, of any cotangent, and the unit cotangents are pushed through it.
+    None if it cannot be written, and columns will do.
+    """
+    recorder = at.tracer.recorder
+    block, shapes = Block(), {}
+
+    def seeds(leaves: list[Any], tree: Tree) -> list[Any]:
+        found: list[Any] = [None] * len(leaves)
+        for k in sorted(at.differentiated(tree, len(leaves))):
+            if any(dtype_of(x).kind == "c" for x in (*at.leaves, leaves[k])):
+                raise UntraceableError(_COMPLEX_ROWS, at.tracer.position.location())
+            y = recorder.as_symbol(leaves[k])
+            if y.dtype.kind == "f":
+                shapes[k] = tuple(recorder.lengths.known_length(y, a) for a in range(y.type.ndim))
+                block.params.append(Value(ArrayType(y.dtype, shapes[k]) if y.is_array else y.type))
+                found[k] = Symbol(block.params[-1], recorder)
+        return found
+
+    mark = recorder.lengths.mark()
+    with recorder.region(block):
+        try:
+            values, bars, tree = at.pull(seeds)
+        except (NotReversibleError, MissingRuleError):
+            if type(needed) is RowsPayError:
+                return None
+            raise
+        bars = cotangents_of_leaves(at, bars)
+        moving = [b for b in bars if b is not NoTangent]
+        block.results = [recorder.operand(r) for r in (*values, *moving)]
+    recorder.lengths.forget(mark)
+    inline(Program("", block))
+    starts = dict(zip(shapes, accumulate(map(math.prod, shapes.values()), initial=0), strict=False))
+    count = sum(map(math.prod, shapes.values()))
+    given = [
+        (recorder.as_symbol(np.zeros(shape, p.type.dtype)[()]), Basis(-starts[k], shape))
+        for p, (k, shape) in zip(block.params, shapes.items(), strict=True)
     ]
-    return point.primals, blocks, point.tree
+    found, lanes = push_block(recorder, block, count, given, stays=at.stays)
+    primals, pulled = found[: len(values)], iter(lanes[len(values) :])
+    own = [NoTangent if b is NoTangent else next(pulled) for b in bars]
+    blocks = [
+        [_row_block(recorder, rows, at, m, p, shapes[k], starts[k]) for m, rows in enumerate(own)]
+        if k in shapes
+        else [NoTangent] * len(own)
+        for k, p in enumerate(primals)
+    ]
+    return primals, blocks, tree
+
+
+_COMPLEX_ROWS = (
+    "an rrule cannot be used for complex numbers in a traced Jacobian: call jacrev outside jit, or "
+    "vjp inside"
+)
+
+
+def _row_block(
+    recorder: Any, rows: Any, at: Differentiated, m: int, y: Any, shape: tuple[int, ...], start: int
+) -> Any:
+    """The Jacobian of one leaf of y for leaf m of x, from the rows of all leaves."""
+    x, y = at.leaves[m], recorder.as_symbol(y)
+    if rows is NoTangent:
+        return NoTangent
+    lengths = (*shape, *at.shape(m))
+    if rows is ZERO:
+        value = recorder.apply(np.zeros, (lengths, np.result_type(dtype_of(x), y.dtype)), {})
+    else:
+        own = recorder.load(recorder.as_symbol(rows), slice(start, start + math.prod(shape)))
+        value = recorder.apply(np.reshape, (own, lengths), {})
+    if lengths:
+        return value
+    python = isinstance(y.type, Number) and y.type.python
+    number = recorder.load(value, ())
+    return recorder.apply(float, (number,), {}) if python else number
 
 
 def _stacked_columns(

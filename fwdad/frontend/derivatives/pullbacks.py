@@ -7,7 +7,6 @@ reads, had when ``vjp`` was called.
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from typing import Any
 
@@ -99,37 +98,6 @@ class Point(OfTrace):
         bars_of_x = self._pulled(bars) if count is None else self._pulled_many(bars, count)
         parts = cotangents(self.at, bars_of_x) if count is None else self._stacked(bars_of_x, count)
         return made_of(self.at, parts[0] if self.at.single else tuple(parts))
-
-    def rows(self, k: int) -> list[Any]:
-        """The Jacobian of one leaf of y, of known lengths, with respect to each leaf of x."""
-        recorder, y = self.recorder, self.recorder.as_symbol(self.primals[k])
-        shape = tuple(recorder.lengths.known_length(y, axis) for axis in range(y.type.ndim))
-        count = math.prod(shape)
-        units = np.eye(count).reshape(count, *shape)
-        lanes = self._pulled_many({k: recorder.as_symbol(units)}, count) if count else None
-        made, at = [], iter(lanes or ())
-        for m, x in enumerate(self.at.leaves):
-            own = next(at) if lanes is not None and dtype_of(x).kind in "fc" else ZERO
-            made.append(self._row_block(own, x, shape, self.at.shape(m), y))
-        return made
-
-    def _row_block(
-        self, own: Any, x: Any, rows: tuple[int, ...], columns: tuple[int, ...], y: Symbol
-    ) -> Any:
-        """The Jacobian of one leaf of y for one leaf of x, from a cotangent per element of y."""
-        recorder = self.recorder
-        if dtype_of(x).kind not in "fc":
-            return NoTangent
-        if own is ZERO or isinstance(own, Zero):
-            dtype = np.result_type(dtype_of(x), y.dtype)
-            value = recorder.apply(np.zeros, ((*rows, *columns), dtype), {})
-        else:
-            value = recorder.apply(np.reshape, (recorder.as_symbol(own), (*rows, *columns)), {})
-        if rows or columns:
-            return value
-        python = isinstance(y.type, Number) and y.type.python
-        number = recorder.load(value, ())
-        return recorder.apply(float, (number,), {}) if python else number
 
     # -- cotangents of y
 

@@ -1,14 +1,18 @@
 """Common subexpressions: what is merged, and what must not be."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+import fwdad
 from fwdad.ir.check import checked
 from fwdad.ir.ops import Apply, Block, Load, Program, Value
 from fwdad.ir.types import FLOAT
 from fwdad.transforms.passes import cse
+from tests.differences import central_differences
 from tests.ir.programs import named
 from tests.ir.running import count, run, traced
 
@@ -205,3 +209,55 @@ def test_second_check_of_one_condition_goes():
     tape = merged(f, 1.0)
     assert tape.program.count() == 3
     assert run(tape, (-1.0,))[0] is AssertionError
+
+
+def functions_of(f, x):
+    compiled = fwdad.jit(fwdad.value_and_grad(f), backend="numpy")
+    compiled(x)
+    program = compiled.specialisations()[0].tape.program
+    return Counter(op.function for op in program.walk() if isinstance(op, Apply))
+
+
+def test_slopes_use_what_math_has_computed():
+    """Also where the reverse pass of a branch is another branch."""
+
+    def straight(x):
+        t = x[0] * x[1]
+        return math.sin(t) * x[0] + math.cos(t) * x[1]
+
+    def under_a_condition(x):
+        t = float(x[0] * x[1])
+        c, s = (math.cos(t), math.sin(t)) if t > 0.0 else (1.0, 0.0)
+        return c * x[1] - s * x[0]
+
+    x = np.array([0.7, 0.4])
+    for f in (straight, under_a_condition):
+        counts = functions_of(f, x)
+        assert counts[math.sin] + counts[np.sin] == 1
+        assert counts[math.cos] + counts[np.cos] == 1
+        assert_allclose(
+            fwdad.jit(fwdad.grad(f), backend="numpy")(x), central_differences(f, x), rtol=1e-8
+        )
+
+
+def test_slopes_in_single_precision_stay_so():
+    def f(x):
+        return np.float32(math.sin(x[0])) * x[1] + np.cos(x[0])
+
+    x = np.array([0.7, 0.4], np.float32)
+    counts = functions_of(f, x)
+    assert counts[math.sin] == 1
+    assert counts[np.sin] == 1  # of a number in single precision: another value
+
+
+def test_branches_that_are_not_on_one_condition():
+    def f(x):
+        t = float(x[0])
+        a = math.sin(t) if t > 0.0 else math.cos(t)
+        b = math.cos(t) if x[1] > 0.0 else math.sin(t)
+        return a * b * x[1]
+
+    for x in np.array([[0.7, 0.4], [-0.7, 0.4], [0.7, -0.4], [-0.7, -0.4]]):
+        assert_allclose(
+            fwdad.jit(fwdad.grad(f), backend="numpy")(x), central_differences(f, x), rtol=1e-7
+        )
