@@ -102,8 +102,13 @@ class Symbol:
         """Whether it is an array, perhaps 0-d, and not a number."""
         return type(self.value.type) is ArrayType
 
-    def __repr__(self) -> str:
-        return f"Symbol({self.value.name or '…'}: {self.value.type})"
+    def __repr__(self) -> NoReturn:
+        self._refuse("as a text")  # the same for all values, which would be equal by it
+
+    __str__ = __repr__
+
+    def __format__(self, _spec: str) -> NoReturn:
+        self._refuse("as a text")
 
     def _refuse(self, what: str) -> NoReturn:
         message = (

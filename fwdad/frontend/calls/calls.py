@@ -176,9 +176,7 @@ class Calls:
 
     def _handled(self, handle: Any, f: Any, args: Any, kwargs: Any) -> Any:
         """The result of a handler, or the TypeError that Python raises for misfitting arguments."""
-        for x in args:
-            if isinstance(x, Poison):
-                self.values.refuse_poison(x, "an argument")
+        self.values.check_kinds(args, kwargs)
         try:
             return handle(self.tracer, *args, **kwargs)
         except TypeError as error:

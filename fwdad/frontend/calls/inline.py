@@ -253,7 +253,7 @@ class InlineCalls:
             try:
                 self.position.returns_at(node)
                 if isinstance(node, ast.Lambda):
-                    return self.tracer.evaluate(node.body)
+                    return self.tracer.unread(node.body)
                 if frame.names.yields:
                     frame.captured = True
                     return self.generators.generator(frame, node, key)

@@ -63,6 +63,7 @@ class OperationCalls:
         self.values = tracer.values
 
     def call_native(self, f: Any, args: Any, kwargs: Any) -> Any:
+        self.values.check_kinds(args, kwargs, getattr(f, "__self__", None))
         args = tuple(iteration.listed(self.tracer, a) for a in args)
         owner = getattr(f, "__self__", None)
         if isinstance(owner, CONTAINERS):

@@ -37,13 +37,13 @@ class Assignments:
         self.attributes = attributes
 
     def run_Assign(self, node: ast.Assign) -> None:
-        value = self.tracer.evaluate(node.value)
+        value = self.tracer.unread(node.value)
         for target in node.targets:
             self.assign(target, value)
 
     def run_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, self.tracer.evaluate(node.value))
+            self.assign(node.target, self.tracer.unread(node.value))
 
     def eval_NamedExpr(self, node: ast.NamedExpr) -> Any:
         value = self.tracer.evaluate(node.value)

@@ -22,6 +22,7 @@ from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
 from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.bound_methods import METHODS, array_method
+from fwdad.frontend.syntax.flags import Flags
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
 from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
@@ -30,7 +31,6 @@ from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import always_comes_by
-from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Number, is_static_array
 from fwdad.rules.core.registry import function_name
@@ -414,24 +414,3 @@ _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.c
 """What a class holds that becomes another object when it is asked for."""
 
 _DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType)
-
-
-class Flags(OfTrace):
-    """``a.flags`` of an array that is unknown until run time."""
-
-    def __init__(self, array: Symbol) -> None:
-        self.array = array
-
-
-def _flag(tracer: Tracer, flags: Flags, name: str) -> Any:
-    recorder = tracer.recorder
-    owners = recorder.definitions.owners(flags.array.value)
-    if name == "writeable" and owners.isdisjoint(recorder.lengths.inputs):
-        return True  # the program has made it
-    if name == "c_contiguous":
-        return recorder.apply(is_c_contiguous, (flags.array,), {})
-    message = f"'flags' of an array that is unknown until run time cannot be traced ({name})"
-    raise UntraceableError(message, tracer.position.location())
-
-
-ATTRIBUTES_OF[Flags] = _flag

@@ -71,7 +71,7 @@ class Blocks:
         )
 
     def run_Return(self, node: ast.Return) -> None:
-        value = self.tracer.evaluate(node.value) if node.value is not None else None
+        value = self.tracer.unread(node.value) if node.value is not None else None
         self.position.returns_at(node)
         self.recorder.journal.bind(self.position.frame.locals, "$value", value)
         self.recorder.journal.bind(self.position.frame.locals, "$return", True)
@@ -83,7 +83,7 @@ class Blocks:
         self.recorder.journal.bind(self.position.frame.locals, "$continue", True)
 
     def run_Expr(self, node: ast.Expr) -> None:
-        self.tracer.evaluate(node.value)
+        self.tracer.unread(node.value)
 
     def run_Pass(self, node: ast.Pass) -> None:
         """Do nothing."""

@@ -274,8 +274,8 @@ class Conditions:
         return branch(
             self.recorder,
             condition,
-            lambda: self.tracer.evaluate(node.body),
-            lambda: self.tracer.evaluate(node.orelse),
+            lambda: self.tracer.unread(node.body),
+            lambda: self.tracer.unread(node.orelse),
         )
 
 

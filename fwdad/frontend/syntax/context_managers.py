@@ -127,14 +127,21 @@ def _refuse_raising(
 ) -> None:
     """Refuse operations that may raise what a manager may suppress."""
     leave, suppressed = leaving
+    leaves = [leave]
     if isinstance(manager, Stack):
         suppressed = manager.suppressed()
+        leaves = [leave for leave, _ in manager.entered]
     if suppressed and _may_suppress(tracer, leave, suppressed, ops):
-        message = (
-            f"`with` of {with_article(_name(manager))}, which may suppress exceptions, around "
-            "operations that may raise at run time cannot be traced"
-        )
-        raise UntraceableError(message, tracer.position.place_of(node))
+        does = "may suppress exceptions"
+    elif not suppressed and any(_replaces(tracer, leave, ops) for leave in leaves):
+        does = "raises others in place of exceptions"
+    else:
+        return
+    message = (
+        f"`with` of {with_article(_name(manager))}, which {does}, around operations that may raise "
+        "at run time cannot be traced"
+    )
+    raise UntraceableError(message, tracer.position.place_of(node))
 
 
 def _may_suppress(
@@ -152,6 +159,24 @@ def _may_suppress(
                 result = True
             region.undo()
         if result is not False:
+            return True
+    return False
+
+
+def _replaces(tracer: Tracer, leave: _Leave, ops: list[Op]) -> bool:
+    """Whether a manager raises something else than what operations may raise."""
+    if not isinstance(leave, _Exit):
+        return False
+    wanted = (BaseException,)
+    for exception in {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}:
+        with tracer.recorder.region(Block()) as region:
+            try:
+                leave(AlwaysRaises(exception))
+                replaced = False
+            except AlwaysRaises as raised:
+                replaced = not raised.is_a(exception)
+            region.undo()
+        if replaced:
             return True
     return False
 
@@ -197,19 +222,27 @@ def _enter(tracer: Tracer, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tu
     return tracer.call(own_enter, (manager,), {}), leave, suppressed
 
 
+@dataclasses.dataclass
+class _Exit:
+    """A call of an ``__exit__``."""
+
+    tracer: Tracer
+    function: Any
+    args: tuple[Any, ...]
+
+    def __call__(self, raised: AlwaysRaises | None) -> Any:
+        exit_arguments = (None, None, None) if raised is None else (*exception_of(raised), None)
+        return self.tracer.call(self.function, (*self.args, *exit_arguments), {})
+
+
 def _by_call(
     tracer: Tracer, function: Any, args: tuple[Any, ...]
 ) -> tuple[_Leave, tuple[type[BaseException], ...]]:
     """A function that calls an ``__exit__``, and the exceptions that it may suppress."""
-
-    def leave(raised: AlwaysRaises | None) -> Any:
-        exit_arguments = (None, None, None) if raised is None else (*exception_of(raised), None)
-        return tracer.call(function, (*args, *exit_arguments), {})
-
     source = find_source(function) if isinstance(function, types.FunctionType) else None
     node: Any = function.node if isinstance(function, Closure) else source and source.node
     known = node is not None and not isinstance(node, ast.Lambda) and _returns_nothing(node)
-    return leave, () if known else (BaseException,)
+    return _Exit(tracer, function, args), () if known else (BaseException,)
 
 
 def _name(manager: Any) -> str:

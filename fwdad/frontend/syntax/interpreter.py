@@ -30,6 +30,7 @@ from fwdad.frontend.syntax.operators import Operators
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.subscripts import Subscripts
+from fwdad.frontend.syntax.symbols import Poison
 from fwdad.frontend.syntax.values import Values
 from fwdad.ir.builder.recorder import Recorder
 
@@ -139,7 +140,14 @@ class Interpreter:
         }
 
     def evaluate(self, node: ast.expr) -> Any:
-        """The value of an expression."""
+        """The value of an expression, which is used: refused if paths left two kinds of it."""
+        value = self.unread(node)
+        if type(value) is Poison:
+            self.values.refuse_poison(value, "this value")
+        return value
+
+    def unread(self, node: ast.expr) -> Any:
+        """The value of an expression that is bound to a name, or returned."""
         self.position.at(node)
         handle = self._expressions.get(type(node))
         if handle is None:

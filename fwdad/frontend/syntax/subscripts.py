@@ -13,6 +13,7 @@ from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.syntax import iteration, static_arrays
+from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
@@ -48,7 +49,7 @@ class Subscripts:
         """An index, with slices."""
         if isinstance(node, ast.Slice):
             parts = [node.lower, node.upper, node.step]
-            numbers = [None if p is None else self._number(p) for p in parts]
+            numbers = [None if p is None else self._bound(p) for p in parts]
             return slice(*numbers)
         if isinstance(node, ast.Tuple):
             known_index: list[Any] = []
@@ -61,6 +62,9 @@ class Subscripts:
                     known_index.append(self._index(item))
             return tuple(known_index)
         return self._number(node)
+
+    def _bound(self, node: ast.expr) -> Any:
+        return self.values.settled(self.tracer.evaluate(node))
 
     def _number(self, node: ast.expr) -> Any:
         return self.values.number(self.tracer.evaluate(node))
@@ -89,6 +93,8 @@ class Subscripts:
             return self.tracer.call(method, (o, index), {})
         if isinstance(o, growing.Items):
             return o.item(index)
+        if isinstance(o, Flags):
+            return item_of_flags(self.tracer, o, index)
         if isinstance(o, Range):
             offset = binary_mul(self.tracer, self._place(o, index), o.step)
             return binary_add(self.tracer, o.start, offset)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from fwdad.errors import Location, UntraceableError, type_in_words
 
@@ -24,6 +24,16 @@ class Held:
 
     def __hash__(self) -> int:
         raise self._refusal("cannot be a key of a dict or set")
+
+    def _refuse_text(self, *_: object) -> NoReturn:
+        raise self._refusal("is needed as a text")
+
+    __repr__ = __str__ = __format__ = _refuse_text
+
+    def _refuse_items(self, *_: object) -> NoReturn:
+        raise self._refusal("is read by code that has no Python source")
+
+    __iter__ = __len__ = __getitem__ = __contains__ = _refuse_items
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be copied or pickled, as by ``copy.deepcopy`` of a container."""
@@ -76,11 +86,13 @@ class Poison(Held):
     """
 
     __slots__ = ("place", "reason")
+    made = False  # whether there has ever been one
     in_words = "a value that differs in kind between paths"
 
     def __init__(self, reason: str, place: Location | None = None) -> None:
         self.reason = reason
         self.place = place
+        Poison.made = True
 
 
 class AppendedTo:

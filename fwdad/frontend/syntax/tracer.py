@@ -25,7 +25,10 @@ class Tracer(Protocol):
     growing: dict[Any, Any]
 
     def evaluate(self, node: ast.expr) -> Any:
-        """The value of an expression."""
+        """The value of an expression, which is used."""
+
+    def unread(self, node: ast.expr) -> Any:
+        """The value of an expression that is bound to a name, or returned."""
 
     def run(self, node: ast.stmt) -> None:
         """Execute one statement."""

@@ -75,8 +75,12 @@ class Values:
 
     def known(self, x: Any) -> Any:
         """A value that must be known at tracing time; an input is assumed to keep its value."""
+        if type(x) is Poison:
+            self.refuse_poison(x, "this value")
         if type(x) is Symbol:
             return self.force(x)
+        if isinstance(x, Optional):
+            return self.known(self.settled(x))
         if isinstance(x, UnknownText):
             return self._known_text(x)
         if isinstance(x, tuple):
@@ -124,6 +128,13 @@ class Values:
         error = UntraceableError(undecided, self.position.location())
         raise error if ways is None else ways.needed(None, error)
 
+    def settled(self, x: Any) -> Any:
+        """A value that may be None as what it is in the example, which the tape checks."""
+        if not isinstance(x, Optional):
+            return x
+        undecided = "whether this value is None must be known at trace time: use a number instead"
+        return self.settled(x.value) if self.decided(x.flag, undecided) else None
+
     def refuse_poison(self, x: Poison, name: str) -> NoReturn:
         """Refuse a value of two kinds; where the example can tell, the trace begins anew."""
         error = KindsDifferError(
@@ -131,6 +142,19 @@ class Values:
         )
         ways = self.recorder.ways
         raise error if ways is None else ways.needed(x.place, error)
+
+    def check_kinds(self, *given: Any) -> None:
+        """Refuse values of two kinds among what C code is given, also in containers."""
+        if not Poison.made:
+            return
+        waiting, seen = list(given), set()
+        while waiting:
+            x = waiting.pop()
+            if type(x) is Poison:
+                self.refuse_poison(x, "an argument")
+            if isinstance(x, (list, tuple, dict, set, frozenset)) and id(x) not in seen:
+                seen.add(id(x))
+                waiting += x.values() if isinstance(x, dict) else x
 
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""
