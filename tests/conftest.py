@@ -1,5 +1,6 @@
 """Fixtures that every test may ask for."""
 
+import gc
 import logging
 import os
 import tempfile
@@ -30,6 +31,8 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIG.name  # and so is the key that signs it
 
 def pytest_configure(config):
     config.add_cleanup(_CONFIG.cleanup)
+    # late in a run, a look at all objects takes seconds: some tests ask for it, few others get it
+    gc.set_threshold(*gc.get_threshold()[:2], 1000)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
@@ -63,6 +66,14 @@ residual_store.cut = _well_formed(residual_store.cut, lambda cut: [cut.forward, 
 def rng(request):
     """A random generator seeded by the test's own name: no test depends on another's draws."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture
+def young_heap():
+    """``gc.collect()`` looks at what the test makes, not at all that the whole run has made."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")

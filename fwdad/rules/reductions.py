@@ -45,8 +45,11 @@ def with_reduced_last(x, axis, ndim):
     if len(axes) == ndim:
         return np.reshape(x, -1)
     kept = tuple(k for k in range(ndim) if k not in axes)
+    rows = np.transpose(x, kept + axes)
+    if len(axes) == 1:
+        return rows
     count = math.prod(x.shape[k] for k in axes)
-    return np.reshape(np.transpose(x, kept + axes), (*(x.shape[k] for k in kept), count))
+    return np.reshape(rows, (*(x.shape[k] for k in kept), count))
 
 
 # -- sums and means

@@ -139,16 +139,21 @@ def in_place(p):
 WEIGHTS = np.random.default_rng(3).normal(size=(5, 5))
 
 
-def points():
+def some_points():
+    """Each program and each derivative of `points` once."""
+    points([fwdad.hessian(newton), fwdad.grad(layers), fwdad.value_and_grad(in_place)])
+
+
+def points(derivatives=None):
     """Derivatives at many points, with what each of them keeps for its reverse pass."""
     few, many = (np.random.default_rng(1).uniform(0.1, 1.5, (n, 5)) for n in (3, 3001))
-    for f in (newton, layers, in_place):
-        for g in (fwdad.grad(f), fwdad.value_and_grad(f), fwdad.hessian(f)):
-            serial = fwdad.jit(fwdad.vmap(g), backend="numba")
-            parallel = fwdad.jit(fwdad.vmap(g), parallel=True)
-            for x in (few, many, many[:2000]):
-                equal(serial(x), parallel(x))
-            assert "if on_threads(loop" in fwdad.show(parallel, backend="numba")
+    ways = fwdad.grad, fwdad.value_and_grad, fwdad.hessian
+    for g in derivatives or [way(f) for f in (newton, layers, in_place) for way in ways]:
+        serial = fwdad.jit(fwdad.vmap(g), backend="numba")
+        parallel = fwdad.jit(fwdad.vmap(g), parallel=True)
+        for x in (few, many, many[:2000]):
+            equal(serial(x), parallel(x))
+        assert "if on_threads(loop" in fwdad.show(parallel, backend="numba")
     eager = [fwdad.jacobian(newton, p, mode="forward") for p in few]
     np.testing.assert_allclose(fwdad.jit(fwdad.vmap(fwdad.grad(newton)))(few), eager, rtol=1e-12)
 

@@ -71,6 +71,7 @@ def test_slices(f):
             assert bits(compiled(given)) == bits(f(given))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", [inner, middle, columns, far, broadcast])
 def test_derivatives(f):
     x = GRID if f in (middle, columns) else X

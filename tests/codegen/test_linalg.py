@@ -292,6 +292,7 @@ def test_what_rows_of_einsum_assume():
         f(a, np.ones((3, 5)))
 
 
+@pytest.mark.slow_cases("float32")
 @pytest.mark.parametrize("dtype", [float, np.float32, complex])
 def test_products_of_few_rows_and_columns(dtype, rng):
     """Lengths that are not known: loops up to ten, BLAS beyond; any layout."""
@@ -305,3 +306,29 @@ def test_products_of_few_rows_and_columns(dtype, rng):
                 found = product(x, y)
                 assert found.dtype == dtype
                 assert_allclose(found, x @ y, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_determinants_in_the_precision_of_the_matrix(dtype, caplog):
+    a = np.array([[2.0, 1.0], [0.5, 3.0]]).astype(dtype)
+    for f in (np.linalg.det, lambda a: np.linalg.slogdet(a)[0], lambda a: np.linalg.slogdet(a)[1]):
+        for x in (a, np.array([a, a.T, a @ a])):
+            found, wanted = fwdad.jit(f)(x), f(x)
+            assert found.dtype == wanted.dtype
+            assert_allclose(found, wanted, rtol=1e-5)
+    if a.dtype.kind == "f":
+        assert fwdad.jit(fwdad.grad(np.linalg.det))(a).dtype == dtype
+    assert not caplog.records
+
+
+def test_gradients_of_column_extremes_of_what_is_written(caplog):
+    def f(x):
+        s, rows, total = x.reshape(2, 3) * 2.0, np.zeros((2, 3)), 0.0
+        for k in range(2):
+            rows[0, :] = s[k, :]
+            total += np.min(rows, axis=0).sum()
+        return total
+
+    x = np.linspace(-1.0, 1.1, 6)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(x), central_differences(f, x), atol=1e-8)
+    assert not caplog.records

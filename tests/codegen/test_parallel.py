@@ -42,8 +42,10 @@ def test_loops_and_columns_have_the_same_bits():
     run("loops", "threadsafe")
 
 
-def test_derivatives_at_many_points_have_the_same_bits():
-    run("points", "threadsafe")
+@pytest.mark.slow_cases("points")
+@pytest.mark.parametrize("program", ["some_points", "points"])
+def test_derivatives_at_many_points_have_the_same_bits(program):
+    run(program, "threadsafe")
 
 
 @pytest.mark.slow

@@ -71,6 +71,7 @@ def test_sums_over_axes_before_the_last(shape, axis):
         assert_allclose(found, wanted.astype(float), rtol=1e-13)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS[:3])
 def test_gradients(subscripts):
     arrays = operands(subscripts, 35)

@@ -48,6 +48,7 @@ def test_arithmetic(n, rng):
     assert_array_equal(found[:, 1], 0)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [1, 3, 6, 20])
 @pytest.mark.parametrize("layout", ["C", "F", "strided", "reversed"])
 def test_layouts(n, layout, rng):

@@ -159,6 +159,7 @@ def of_other_lengths(x, n):
     return np.sum(u)
 
 
+@pytest.mark.slow_cases("True-layers", "True-of_other_lengths")
 @pytest.mark.parametrize("f", [layers, seldom_there, of_other_lengths])
 @pytest.mark.parametrize("parallel", [False, True])
 def test_arrays_on_stacks(f, parallel):
@@ -172,6 +173,7 @@ def test_arrays_on_stacks(f, parallel):
         assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow  # see test_second_order
 def test_arrays_that_two_stacks_keep():
     """The gradient and its own gradient keep the same arrays: each on its stack."""
 

@@ -74,6 +74,7 @@ def test_without_infinities(f):
     assert_array_equal(g(X), fwdad.jit(fwdad.grad(f), backend="numpy")(X))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_with_infinities(f, transform):
@@ -243,6 +244,7 @@ def test_the_program_stays_as_it_is():
     assert without_tests(fwdad.trace(roots, X).program) is None
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_what_calls_a_kernel_is_not_kept():
     """Each linear map has code of its own, with its data, which ends with it."""
     f = fwdad.jit(stored)

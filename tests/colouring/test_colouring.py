@@ -70,6 +70,7 @@ def round_trip(c, a):
     return c.matrix(columns, rows)
 
 
+@pytest.mark.slow_cases("nine points-both", "27 points-acyclic", "periodic, two species-both")
 @pytest.mark.parametrize(("pattern", "kind"), CASES)
 def test_each_pattern(pattern, kind, rng):
     c = colour(pattern, kind)

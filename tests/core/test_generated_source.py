@@ -39,6 +39,7 @@ WAYS = {
 }
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.slow_cases("vjp")
 @pytest.mark.parametrize("way", every(3, WAYS))
 def test_ever_new_programs_leave_none(way, monkeypatch):
@@ -51,6 +52,7 @@ def test_ever_new_programs_leave_none(way, monkeypatch):
     assert len(texts()) <= len(before) + 1
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_it_is_there_while_one_of_its_functions_is():
     name = "<fwdad test of generated>"
     text = "def f(x):\n    return 1 / x\n"
@@ -67,6 +69,7 @@ def test_it_is_there_while_one_of_its_functions_is():
     assert name not in texts()
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_a_text_is_not_dropped_while_linecache_is_walked_over():
     name = "<fwdad test of walking>"
     function = generated_source.define("def f():\n    pass\n", name, {}, "f")

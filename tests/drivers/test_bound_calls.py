@@ -91,7 +91,7 @@ BAD = {
 }
 
 
-@pytest.mark.every(3, of="numba")
+@pytest.mark.every(9, of="numba", first=3)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("kind", BAD)
 def test_what_does_not_fit(kind, backend):

@@ -168,6 +168,7 @@ def in_parts(found):
     return found if isinstance(found, tuple) else (found,)
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("third derivative")
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_as_without_jit(name):

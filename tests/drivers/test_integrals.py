@@ -71,6 +71,7 @@ CLOSED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("two integrals-1", "two integrals-2")
 @pytest.mark.parametrize(
     ("name", "chunk"),
     [(name, chunk) for name in CLOSED for chunk in (1, 2, 3) if chunk == 3 or "of" not in name],

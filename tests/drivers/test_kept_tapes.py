@@ -26,6 +26,7 @@ def lengths_of(f):
     return [made.tape.program.block.params[0].type.shape[0] for made in f.specialisations()]
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_many_lengths(few):
     """37 lengths are traced, and few are kept."""
     f = fwdad.jit(loss, backend="numpy", static_shapes=True)
@@ -72,6 +73,7 @@ def test_bytes(monkeypatch):
     assert info.nbytes <= 1.5 * one
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_derivatives_too(few):
     """Shortcuts to derivatives at the doors of the evaluators lead to no tape that is gone."""
     f = fwdad.jit(loss, backend="numpy", static_shapes=True)

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
 import fwdad
 
@@ -18,6 +19,7 @@ class Model:
         return np.sum(x**2) * self.scale
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_objects_are_dropped():
     x = np.ones(3)
     seen = []
@@ -30,6 +32,7 @@ def test_objects_are_dropped():
     assert sum(ref() is not None for ref in seen) <= 16
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_closures_are_dropped():
     x = np.ones(3)
     seen = []

@@ -76,7 +76,7 @@ def pullbacks(f, x, count=4, **options):
     return [fwdad.vjp(f, x, **options) for _ in range(count)]
 
 
-@pytest.mark.every(4, of="auto", first=3)
+@pytest.mark.every(8, of="auto", first=3)
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_against_differences(f, backend):
@@ -110,7 +110,7 @@ def test_the_shortcuts_are_written(f):
     assert (found is MISS) == (f is once_in_place)  # which logs what it restores
 
 
-@pytest.mark.every(3, of="auto")
+@pytest.mark.every(6, of="auto", first=3)
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("f", [*ARRAYS, np.exp])
 def test_nothing_that_the_caller_changes_matters(f, backend):
@@ -142,7 +142,7 @@ def test_what_is_captured_may_change(monkeypatch):
         monkeypatch.undo()
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("f", ARRAYS)
 def test_many_pullbacks_at_a_time(f):
     fast = fwdad.jit(f)

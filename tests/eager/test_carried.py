@@ -174,6 +174,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow  # see test_workers_that_are_spawned
 def test_workers_of_joblib(tmp_path):
     pytest.importorskip("joblib")
     path = tmp_path / "program.py"
@@ -294,6 +295,7 @@ def test_another_file_of_the_same_name(tmp_path):
     assert caught.value.text == "    return math.sin(x[0]) * int(x[1])\n"
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_sources_go_with_their_functions():
     gc.collect()
     held, lines = len(carried._HELD), len(linecache.cache)

@@ -312,6 +312,7 @@ def put_at(x, m):
     return y
 
 
+@pytest.mark.every(2, of="numba", first=1)
 @pytest.mark.parametrize("f", [taken, put_at])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_truth_values_as_places_are_zeros_and_ones(f, backend):

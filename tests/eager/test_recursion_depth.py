@@ -169,7 +169,7 @@ OBJECTS = {"method", "inherited", "operator", "subscript", "called", "property",
 """Whose recursion makes objects: no tape can hold them."""
 
 
-@pytest.mark.every(5, first=1)
+@pytest.mark.every(11, first=1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_deep_as_python(kind, mode):

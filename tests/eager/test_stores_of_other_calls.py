@@ -106,6 +106,7 @@ INNER = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("inner", INNER)
 @pytest.mark.parametrize("read", READS)
 def test_values_and_derivatives_are_those_of_the_program_without_the_store(read, inner):

@@ -50,6 +50,7 @@ NOT_ELEMENTWISE = {
 }
 
 
+@pytest.mark.every(2, of="jit")
 @pytest.mark.parametrize("ways", [lambda d: d, fwdad.jit], ids=["at once", "jit"])
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_is_the_diagonal(name, ways):
@@ -61,6 +62,7 @@ def test_is_the_diagonal(name, ways):
     assert_array_equal(fwdad.derivative(f, X), fwdad.derivative(f)(X))
 
 
+@pytest.mark.every(2, of="jit")
 @pytest.mark.parametrize("ways", [lambda d: d, fwdad.jit], ids=["at once", "jit"])
 @pytest.mark.parametrize("name", NOT_ELEMENTWISE)
 def test_other_functions_are_refused(name, ways):

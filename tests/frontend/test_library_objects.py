@@ -55,6 +55,7 @@ MODES = {
 }
 
 
+@pytest.mark.every(3, of="jit", first=1)
 @pytest.mark.slow_cases("in_a_loop-jit")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("f", DERIVATIVES, ids=lambda f: f.__name__)

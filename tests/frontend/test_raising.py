@@ -105,6 +105,7 @@ def ways(f, backend):
     ]
 
 
+@pytest.mark.every(2, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("f", "args"),

@@ -128,6 +128,7 @@ RUNS = [
 SEEDS = [*range(24), 136, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1000, 1400))]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tape_of_a_random_program_does_what_python_does(seed):
     f, text = function(seed)

@@ -84,6 +84,7 @@ def test_functions_of_numpy(by_position, by_name):
     assert_allclose(fwdad.jit(fwdad.jacfwd(f), backend="numpy")(X), wanted, rtol=1e-14)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_functions_of_the_user_are_not_kept():
     def f(x, n):
         return x * n

@@ -57,6 +57,7 @@ def cases():
                 yield pytest.param(program, index, mask, refused, id=label)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("program", "index", "mask", "refused"), list(cases()))
 def test_truth_values_as_indices_are_right(program, index, mask, refused):
     def f(x):

@@ -59,6 +59,7 @@ def applicable(f, x):
     return True
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("look", every(2, LOOKERS.values()), ids=LOOKERS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_tape_returns_what_numpy_returns(make, look):
@@ -71,6 +72,7 @@ def test_a_tape_returns_what_numpy_returns(make, look):
             assert_allclose(mine, theirs)  # what it writes into its argument
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("look", LOOKERS.values(), ids=LOOKERS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_derivatives_at_once_are_those_of_numpy(make, look):

@@ -103,6 +103,7 @@ def grown(x):
 PROGRAMS |= {"carried": carried, "grown": grown}
 
 
+@pytest.mark.slow_cases("numba-up to a length")
 @pytest.mark.parametrize(("backend", "name"), every(7, product(["numba", "numpy"], PROGRAMS)))
 def test_other_lengths(name, backend):
     f = PROGRAMS[name]

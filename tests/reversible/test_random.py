@@ -44,13 +44,17 @@ def gap(seed, *, compiled=False, chunk=3):
     return undone, np.max(np.abs(flat(gradient) - flat(forward)))
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
-def test_undone_and_gradient(seed, chunk):
-    note(make(seed)[1])
-    undone, off = gap(seed, chunk=chunk)
-    assert undone < 1e-11
-    assert off < 1e-11
+@pytest.mark.parametrize("count", [12, pytest.param(30, marks=pytest.mark.slow)])
+def test_undone_and_gradient(count):
+    @settings(max_examples=count)
+    @given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
+    def check(seed, chunk):
+        note(make(seed)[1])
+        undone, off = gap(seed, chunk=chunk)
+        assert undone < 1e-11
+        assert off < 1e-11
+
+    check()
 
 
 @settings(max_examples=3)

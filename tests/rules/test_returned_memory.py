@@ -108,6 +108,7 @@ TRACED = {
 }
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.slow_cases("write_both-either: a view", "write_the_argument-new")
 @pytest.mark.parametrize(
     ("returns", "function", "rule"),

@@ -100,6 +100,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow_cases("values", "UnivariateSpline", "smoothed again")
 @pytest.mark.parametrize("name", every(4, FUNCTIONS))
 def test_against_differences(name):
     f = FUNCTIONS[name]

@@ -54,7 +54,7 @@ PROGRAMS = {
 FORWARD_ONLY = {"pchip"}  # under jit: SciPy copies coefficients unless they are C-contiguous
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     f, x = PROGRAMS[name], X.copy()
@@ -75,6 +75,7 @@ def test_programs(name):
     assert_array_equal(x, X)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["values", "points", "of three axes", "grid", "descending"])
 def test_second_derivatives(name):
     def loss(x):

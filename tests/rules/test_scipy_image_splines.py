@@ -60,6 +60,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_frule(case, rng):
     check_frule(case.function, *case.args, rng=rng, **case.check, **case.options)
@@ -79,7 +80,7 @@ def matrix_of(f, x):
     return np.stack([f(e.reshape(x.shape)).ravel() - nothing for e in np.eye(x.size)], -1)
 
 
-@pytest.mark.every(5)
+@pytest.mark.every(7)
 @pytest.mark.parametrize("prefilter", [True, False])
 @pytest.mark.parametrize("order", range(6))
 @pytest.mark.parametrize("mode", MODES)
@@ -194,7 +195,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 def test_programs(f):
     x = X.copy()
@@ -215,6 +216,7 @@ def test_programs(f):
     assert_array_equal(x, X)
 
 
+@pytest.mark.slow_cases("affine", "rotate")
 @pytest.mark.parametrize("name", ["both", "affine", "homogeneous", "complex", "rotate"])
 def test_second_derivatives(name):
     def loss(x):

@@ -55,6 +55,7 @@ def test_programs(name):
     assert_array_equal(x, kept)
 
 
+@pytest.mark.slow_cases("log", "plane")
 @pytest.mark.parametrize("name", ["data", "points", "log", "plane"])
 def test_compiled_programs(name):
     f, x = PROGRAMS[name]

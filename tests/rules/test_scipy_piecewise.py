@@ -58,6 +58,7 @@ FUNCTIONS = {
 UNTRACED = {"antiderivative", "pchip"}
 
 
+@pytest.mark.every(2)
 @pytest.mark.every(6, first=4)
 @pytest.mark.parametrize("name", every(2, FUNCTIONS))
 def test_against_differences(name):
@@ -79,7 +80,7 @@ def test_against_differences(name):
             assert_allclose(compiled(X + 0.1), gradient(X + 0.1), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_second_derivatives(name):
     def loss(x):

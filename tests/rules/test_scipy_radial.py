@@ -35,7 +35,7 @@ def everything(kernel):
 Z = np.concatenate([PLACES.ravel(), VALUES, AT.ravel()])
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6, first=3)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel(kernel):
     f, z = everything(kernel), Z.copy()

@@ -39,6 +39,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("opening", "gradient")
 @pytest.mark.parametrize("f", FILTERS.values(), ids=FILTERS)
 def test_against_differences(f):

@@ -124,7 +124,7 @@ FILTERS = {
 }
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 @pytest.mark.parametrize("f", FILTERS.values(), ids=FILTERS)
 def test_against_differences(f):
     x = X.copy()
@@ -146,6 +146,7 @@ def test_against_differences(f):
     assert_array_equal(x, X)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["lfilter", "all of it", "its sections", "upfirdn", "correlate2d"])
 def test_second_derivatives(name):
     def loss(x):

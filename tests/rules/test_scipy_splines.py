@@ -94,6 +94,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.every(3, first=1)
 @pytest.mark.parametrize("name", every(5, FUNCTIONS))
 def test_against_differences(name):
     f = FUNCTIONS[name]
@@ -115,6 +116,7 @@ def test_against_differences(name):
         assert_allclose(compiled(X + 0.1), gradient(X + 0.1), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", every(2, FUNCTIONS))
 def test_second_derivatives(name):
     def loss(x):

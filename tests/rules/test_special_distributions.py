@@ -272,6 +272,8 @@ def test_frule(case, rng):
     check_frule(case.function, *case.args, rng=rng, **case.check, **case.options)
 
 
+@pytest.mark.every(3, of="nctdtr")
+@pytest.mark.every(3, of="_nct_pdf")
 @pytest.mark.parametrize(("name", "args", "argnum"), ROWS)
 def test_derivative(name, args, argnum):
     want = mp_slope(REFERENCES[name][0], *args, argnum=argnum)
@@ -418,6 +420,7 @@ def test_distributions(name, method):
     assert_allclose(fwdad.jacrev(f)(AT), want, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("name", "method"), every(9, MEMBERS))
 def test_compiled_distributions(name, method):
     f = _member(name, method)

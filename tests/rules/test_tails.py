@@ -29,6 +29,7 @@ FLAT = [
 ]  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("f", "x"), FLAT)
 @pytest.mark.parametrize("k", [2, 3])
 def test_flat_tails(f, x, k):

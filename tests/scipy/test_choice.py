@@ -220,6 +220,7 @@ def test_few_compiled_functions_are_kept(monkeypatch):
     assert [key[1] for key in choice._COMPILED] == fs[1:]
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_functions_are_not_kept():
     f = lambda x: np.sum(x**2)  # noqa: E731
     seen = weakref.ref(f)

@@ -56,7 +56,7 @@ def test_start_and_parameters(method, t_eval):
     assert_allclose(fwdad.jacobian(f, POINT, mode="reverse"), J, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow_cases("Radau", "LSODA", "BDF", "RK23")
+@pytest.mark.slow_cases("Radau", "LSODA", "BDF", "RK23", "RK45")
 @pytest.mark.parametrize("method", METHODS)
 def test_second_derivatives(method):
     def end(p):

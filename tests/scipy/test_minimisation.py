@@ -35,6 +35,7 @@ def derivatives_of(method, *names):
 STEADY = ["Nelder-Mead", "Powell", "COBYQA", "BFGS", "L-BFGS-B", "Newton-CG", "trust-exact"]
 
 
+@pytest.mark.every(2, of="compiled", first=1)
 @pytest.mark.slow_cases(
     "as it is-COBYQA", "as it is-COBYLA", "as it is-trust-constr", "as it is-Powell", "compiled-CG"
 )

@@ -86,6 +86,7 @@ def test_unique_across_threads():
     assert len({id(kind) for kind in made}) == 1
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_nothing_is_kept_that_nobody_holds():
     from fwdad.tangents import registry  # noqa: PLC0415  (its table is looked into)
 

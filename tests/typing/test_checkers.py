@@ -47,6 +47,7 @@ def refused():
     return {k for k, line in enumerate(lines, 1) if line.endswith("# refused")}
 
 
+@pytest.mark.slow_cases("mypy")
 @pytest.mark.parametrize(("name", "check"), [("mypy", by_mypy), ("pyright", by_pyright)])
 def test_right_and_wrong(name, check, tmp_path):
     if importlib.util.find_spec(name) is None:

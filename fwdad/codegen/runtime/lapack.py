@@ -159,15 +159,22 @@ lapack_inv = _of_numba("inv", _numba.inv_impl)
 lapack_lstsq = _of_numba("lstsq", _numba.lstsq_impl)
 lapack_pinv = _of_numba("pinv", _numba.pinv_impl)
 lapack_qr = _of_numba("qr", _numba.qr_impl)
-lapack_slogdet = _of_numba("slogdet", _numba.slogdet_impl)
+_wide_slogdet = _of_numba("slogdet", _numba.slogdet_impl)
 lapack_svd = _of_numba("svd", _numba.svd_impl)
+
+
+@_njit
+def lapack_slogdet(a):
+    """The sign and the logarithm of a determinant, in the precision of the matrix."""
+    sign, logarithm = _wide_slogdet(a)
+    return a.dtype.type(sign), a.real.dtype.type(logarithm)
 
 
 @_njit
 def lapack_det(a):
     """The determinant of a matrix."""
-    sign, logarithm = lapack_slogdet(a)
-    return sign * np.exp(logarithm)
+    sign, logarithm = _wide_slogdet(a)
+    return a.dtype.type(sign * np.exp(logarithm))
 
 
 @_njit

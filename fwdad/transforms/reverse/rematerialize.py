@@ -179,13 +179,14 @@ class Resolver:
 
     def _from_kept(self, v: Value) -> list[Op] | None:
         """The same from values that are needed later in the reverse pass, which it keeps."""
-        structure, needed = self.structure, self.region.needed - {v}
+        if not isinstance(self.structure.definition.get(v), (Apply, Load)):
+            return None
         plan: list[Op] = []
-        cost = self._count(v, plan, {x for x in needed if not structure.is_memory(x)}, _CHEAP)
+        cost = self._count(v, plan, set(), _CHEAP, besides=v)
         if cost is None or cost > _CHEAP:
             return None
         for used in dict.fromkeys(x for op in plan for x in values_in(op.operands())):
-            if used in needed:
+            if used in self.region.needed and used is not v:
                 self.value(used)
         return self._plan(v, _CHEAP)
 
@@ -211,9 +212,19 @@ class Resolver:
                 return [*plan, Load(op.array, op.index, False, outputs=(v,), location=op.location)]
         return None
 
-    def _count(self, v: Value, plan: list[Op], seen: set[Value], budget: int) -> int | None:
+    def _count(
+        self,
+        v: Value,
+        plan: list[Op],
+        seen: set[Value],
+        budget: int,
+        besides: Value | None = None,
+    ) -> int | None:
+        """What it costs to recompute a value; ``besides`` it, what is needed is kept anyway."""
         structure, region = self.structure, self.region
         if structure.home.get(v) is not region.source or v in region.resolved or v in seen:
+            return 0
+        if besides not in (None, v) and v in region.needed and not structure.is_memory(v):
             return 0
         op = structure.definition.get(v)
         if not isinstance(op, (Apply, Load)) or not op.pure or op not in structure.program:
@@ -223,7 +234,7 @@ class Resolver:
             return None
         total = own
         for used in values_in(op.operands()):
-            cost = self._count(used, plan, seen, budget - total)
+            cost = self._count(used, plan, seen, budget - total, besides)
             if cost is None:
                 return None
             total += cost

@@ -36,7 +36,7 @@ def pattern_of(f, x, given):
     return programs.ones(dense(f, x)) if given is None else given
 
 
-@pytest.mark.every(10, of="jit")
+@pytest.mark.every(18, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 @pytest.mark.parametrize(("f", "x", "given"), CASES)
@@ -68,6 +68,7 @@ def test_one_compiled_function(f, x, given, mode):
     np.testing.assert_allclose(J(x).toarray(), dense(f, x), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.every(2, of="jit", first=1)
 @pytest.mark.every(4, of="jit")
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("kind", ["columns", "rows", "both"])
@@ -137,6 +138,7 @@ def test_both_take_fewer_products():
     assert len(runs) == 2  # one with directions, one backwards; columns alone take nine colours
 
 
+@pytest.mark.every(2, of="jit", first=1)
 @pytest.mark.every(5, of="jit", first=1)
 @pytest.mark.parametrize(
     ("kind", "form"), every(3, product(["star", "acyclic", "columns", None], FORMATS))
@@ -186,6 +188,7 @@ def scaled(t, x, s=1.0):
     return s * t * programs.burgers(x), t
 
 
+@pytest.mark.every(2, of="jit")
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 def test_other_arguments_and_aux(mode, jit):
@@ -199,6 +202,7 @@ def test_other_arguments_and_aux(mode, jit):
     np.testing.assert_allclose(J.toarray(), wanted, rtol=1e-13)
 
 
+@pytest.mark.every(2, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_float32(mode, jit):
@@ -243,7 +247,7 @@ def test_numbers_and_dense_patterns():
     assert empty.shape == (3, 4)
 
 
-@pytest.mark.every(5)
+@pytest.mark.every(6, first=5)
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("mode", ["forward", "reverse", "auto"])
 def test_missed_entry(mode, jit):

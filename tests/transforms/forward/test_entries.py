@@ -39,6 +39,7 @@ def is_placed(g, *args):
     return any(isinstance(op, Apply) and op.function is place_entries for op in ops)
 
 
+@pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 @pytest.mark.parametrize(("f", "x"), PLACED)
 def test_values(f, x, backend):
@@ -96,6 +97,7 @@ def test_hessians():
     assert_allclose(fwdad.jit(entries)(X).toarray(), wanted, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.slow_cases("bratu-x1")
 @pytest.mark.parametrize(("f", "x"), [(programs.burgers, X), (programs.bratu, ACROSS)])
 def test_derivatives_of_entries(f, x):
     pattern = pattern_of(f, x)
@@ -131,6 +133,7 @@ def test_a_pattern_without_entries():
     assert fwdad.jit(lambda x: fwdad.jacobian(f, x, sparse=empty, check=False))(X).nnz == 0
 
 
+@pytest.mark.every(2, of="numba", first=1)
 @pytest.mark.parametrize(
     "f",
     [

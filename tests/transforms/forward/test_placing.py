@@ -225,6 +225,7 @@ def test_smooth_programs(f, n):
     assert_allclose(by_places, complex_step(f, point(n)), rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("f", "n"), at_sizes(KINKED))
 def test_programs_with_kinks_and_where_places_are_lost(f, n):
     by_places, given = compiled(f, n)
@@ -338,6 +339,7 @@ def test_a_band_and_a_stencil_are_few_runs():
 NESTED = [np.sin, np.diff, lambda u: np.outer(u, u[1:]) * u[0], lambda u: u[1:] ** 2, updates]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("f", NESTED)
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_lanes_by_places_run_backwards(f, n):
@@ -385,6 +387,7 @@ def of_rows(a, k):
     return a.reshape(2, 2)[k, 1]
 
 
+@pytest.mark.every(2, of="numba")
 @pytest.mark.parametrize("f", [element, sums, through_views, of_rows])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_an_index_out_of_range_raises(f, backend):

@@ -237,6 +237,7 @@ def test_rows_of_numbers():
     assert arrays_of_numbers(updated, X) == 1  # of a part of a column
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("use", ["kept", "wide", "float32", "part", "places", "long"])
 def test_numbers_that_stay_an_array(use):
     def f(x):

@@ -35,7 +35,7 @@ def compiled(f, backend="numpy", **plan):
     return fwdad.jit(fwdad.grad(g), backend=backend)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("f", LOOPS)
 def test_bits(f):
     plain = fwdad.jit(fwdad.grad(f), backend="numpy")
@@ -49,7 +49,7 @@ def test_bits(f):
     assert_allclose(compiled(f, snapshots=2)(X, 5), forward, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(("f", "x"), PROGRAMS, ids=NAMES)
 def test_programs(f, x):
     expected = fwdad.jit(fwdad.grad(f), backend="numpy")(x)

@@ -24,6 +24,7 @@ from tests.transforms.reverse.programs import (
 pytest.importorskip("numba")
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("two_buffers-x5", "cholesky-x9", "stencil-x7")
 @pytest.mark.parametrize(
     ("f", "x"),

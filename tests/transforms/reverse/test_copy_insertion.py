@@ -236,7 +236,7 @@ def test_gradients(f):
     check(f, "numpy")
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6, first=3)
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
 def test_compiled(f):

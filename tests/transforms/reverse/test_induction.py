@@ -77,7 +77,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.every(3, of="auto")
+@pytest.mark.every(6, of="auto", first=3)
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 @pytest.mark.parametrize(("f", "args"), CASES)
 def test_gradient(f, args, backend):

@@ -55,6 +55,7 @@ def test_against_differences(f):
         assert_allclose(found, expected, rtol=1e-7, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("0", "4")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed):

@@ -62,6 +62,7 @@ def overwritten(f):
     return g
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.slow_cases("expm", "softmax", "solve")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_was_read(name):

@@ -50,6 +50,7 @@ def check(seed):
     return True
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_a_random_program(seed):
     if not check(seed):

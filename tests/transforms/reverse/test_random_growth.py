@@ -44,7 +44,7 @@ def tapes(f):
     )
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(8)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_all_ways_agree(seed):
     f, text = grown(seed)

@@ -31,18 +31,19 @@ def check(seed, kind=Writer, backend="numpy"):
         assert_allclose(gradient, expected, rtol=1e-8, atol=1e-10 * (1 + scale), err_msg=text)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient(seed):
     check(seed)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_wide_programs(seed):
     check(seed, Wide)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_gradient_of_sweeping_programs(seed):
     check(seed, Sweeping)

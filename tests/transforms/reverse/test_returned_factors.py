@@ -59,6 +59,7 @@ PROGRAMS = [product_on_one_side, product_on_the_other_side, in_sides_of_sides, i
             left_in_a_loop, of_arrays]  # fmt: skip
 
 
+@pytest.mark.every(2, of="numba", first=1)
 @pytest.mark.every(3, of="numba")
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("f", PROGRAMS)

@@ -156,6 +156,7 @@ def test_gradients_of_loops_that_change_an_element(change, shape, n):
         assert_allclose(own, expected[0], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("9", "4", "5", "7")
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed):

@@ -217,6 +217,7 @@ def test_copied_together():
         assert_array_equal(x, y)
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases("4-Writer")
 @pytest.mark.parametrize("kind", [Writer, Wide])
 @pytest.mark.parametrize("seed", range(6))

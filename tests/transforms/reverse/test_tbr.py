@@ -92,12 +92,13 @@ def check(poison, f, x):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * (1 + scale))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("f", "x"), [*PROGRAMS, *((f, X) for f in PLACES)])
 def test_programs(poison, f, x):
     check(poison, f, x)
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_random_programs(poison, count):
     for seed in range(count):
         check(poison, program(seed, Wide if seed % 2 else Writer)[0], POINT)

@@ -69,6 +69,7 @@ def check(form, folder):
 SAMPLE = [FORMS[k] for k in np.random.default_rng(7).choice(len(FORMS), 20, replace=False)]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("form", SAMPLE, ids="-".join)
 def test_some(form, tmp_path):
     check(form, tmp_path)

@@ -327,7 +327,7 @@ def turned_and_written_behind(x):
     return np.sum(y**3)
 
 
-@pytest.mark.every(2, of="auto")
+@pytest.mark.every(6, of="auto")
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 @pytest.mark.parametrize("f", [turned, turned_and_written_in_a_loop])
 @pytest.mark.parametrize("factor", [0.1, 1.0, 3.0])

@@ -235,6 +235,7 @@ def test_long_loops_run_once(monkeypatch):
         assert np.array_equal(pattern, np.tril(np.ones((4, 4), bool)))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed):
     f, source = random_arrays(seed)
