@@ -43,6 +43,7 @@ from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.captures import Capture, Captures
 from fwdad.frontend.derivatives import evaluators  # noqa: F401  (installs itself)
+from fwdad.frontend.nesting import refuse_deep
 from fwdad.frontend.results import Results
 from fwdad.frontend.retrace import until_traced
 from fwdad.frontend.syntax.interpreter import Interpreter
@@ -227,6 +228,7 @@ def _trace(
     recorder.block.results = rebuild.operands
     _settle_lengths(recorder)
     program = _program(f, recorder)
+    refuse_deep(program.block)
     if program.quiet:
         _refuse_left(captures.found, program)
     ways = recorder.ways

@@ -292,7 +292,7 @@ def test_what_rows_of_einsum_assume():
         f(a, np.ones((3, 5)))
 
 
-@pytest.mark.slow_cases("float32")
+@pytest.mark.slow_cases("float32", "complex")
 @pytest.mark.parametrize("dtype", [float, np.float32, complex])
 def test_products_of_few_rows_and_columns(dtype, rng):
     """Lengths that are not known: loops up to ten, BLAS beyond; any layout."""

@@ -185,7 +185,7 @@ def test_parts_of_convolutions(n, dtype, rng):
                 assert_allclose(found, full[start : start + length], rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6, first=3)
 @pytest.mark.parametrize("shape", [(5,), (0,), (1,), (3, 4), (4, 1, 3), (2, 3, 4)])
 def test_rolled(shape):
     x = np.arange(np.prod(shape), dtype=float).reshape(shape)

@@ -66,7 +66,7 @@ def check(f):
     assert_allclose(fwdad.jit(fwdad.grad(f))(X), WANT)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(3, first=2)
 @pytest.mark.parametrize("options", [("-c",), ("-Bc",), ("-W", "ignore", "-X", "utf8", "-c")])
 def test_program_on_the_command_line(options):
     assert run(*options, PROGRAM + CHECK, "an argument") == "right\n"

@@ -33,6 +33,7 @@ def test_values_and_derivatives(f):
     assert_allclose(pullback(1.0), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.every(2)
 @pytest.mark.slow_cases(
     "snapshots", "arrays_inserted_before_others", "arrays_copied_before_they_are_written"
 )

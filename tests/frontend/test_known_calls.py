@@ -217,7 +217,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(5)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_values_and_derivatives(package, program):
     f = program(package)

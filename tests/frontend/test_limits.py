@@ -120,7 +120,7 @@ class Raising:
 
 
 def raises_at_an_exit(x):
-    with Raising():  # here: would be missing
+    with Raising():  # here: raises others in place
         if x > 5:
             raise KeyError
     return x
@@ -485,3 +485,22 @@ def test_what_follows_from_numbers_among_the_arguments_is_known():
     g = fwdad.jit(fwdad.grad(f), backend="numpy")
     for n, m in ((1, 2), (3, 1), (1, 5)):
         assert np.isclose(g(0.7, n, m), fwdad.derivative(f, 0.7, args=(n, m)), rtol=1e-14)
+
+
+def test_branches_that_are_nested_too_deeply(tmp_path):
+    """A long chain of ``elif`` is one branch inside of another: `grad` runs it without a tape."""
+    lines = ["def f(x):", "    if x < 0.0:", "        return x"]
+    for k in range(1, 101):
+        lines += [f"    elif x < {k / 100}:", f"        return {k}.0 * x * x"]
+    lines += ["    return 0.0 * x", ""]
+    path = tmp_path / "chain.py"
+    path.write_text("\n".join(lines))
+    names = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    f = names["f"]
+    assert np.isclose(fwdad.grad(f)(0.305), 2 * 31.0 * 0.305)
+    assert np.isclose(fwdad.jvp(f, 0.305, 1.0)[1], 2 * 31.0 * 0.305)
+    for call in (fwdad.jit(f), fwdad.jit(fwdad.grad(f))):
+        with pytest.raises(UntraceableError, match="more than 90 branches") as caught:
+            call(0.305)
+        assert caught.value.filename == str(path)

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "sets as arguments",
     "generators as arguments",
     "subclasses of `list` and `dict` as arguments",
+    "branches and loops that are nested more than 90 deep, each `elif` of a chain and called functions included",
 }
 
 

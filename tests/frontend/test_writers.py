@@ -134,6 +134,7 @@ def _is_sequence(x):
     return True
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     "of",
     [

@@ -54,7 +54,7 @@ PROGRAMS = {
 FORWARD_ONLY = {"pchip"}  # under jit: SciPy copies coefficients unless they are C-contiguous
 
 
-@pytest.mark.every(6)
+@pytest.mark.every(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     f, x = PROGRAMS[name], X.copy()

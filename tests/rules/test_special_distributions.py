@@ -420,7 +420,7 @@ def test_distributions(name, method):
     assert_allclose(fwdad.jacrev(f)(AT), want, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("name", "method"), every(9, MEMBERS))
 def test_compiled_distributions(name, method):
     f = _member(name, method)

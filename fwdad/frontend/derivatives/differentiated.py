@@ -24,6 +24,7 @@ from fwdad.frontend.derivatives.assumed_contents import AssumedContents
 from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
 from fwdad.frontend.derivatives.kept_memory import read_before_written
+from fwdad.frontend.nesting import refuse_deep
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
@@ -309,6 +310,7 @@ class Differentiated:
                 )
                 raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
+        refuse_deep(block)
         recorder.differentiates = differentiates
         if raised is not None:
             recorder.derives |= derives

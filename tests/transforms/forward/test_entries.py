@@ -39,7 +39,7 @@ def is_placed(g, *args):
     return any(isinstance(op, Apply) and op.function is place_entries for op in ops)
 
 
-@pytest.mark.every(3, of="numba")
+@pytest.mark.every(4, of="numba", first=2)
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 @pytest.mark.parametrize(("f", "x"), PLACED)
 def test_values(f, x, backend):

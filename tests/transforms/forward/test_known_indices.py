@@ -19,7 +19,7 @@ def differences(f, x, step=1e-6):
     return np.stack([(f(x + step * v) - f(x - step * v)) / (2 * step) for v in np.eye(x.size)], -1)
 
 
-@pytest.mark.every(2, of="numba")
+@pytest.mark.every(4, of="numba")
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 @pytest.mark.parametrize("f", meshes.JACOBIANS)
 def test_jacobians(f, backend):

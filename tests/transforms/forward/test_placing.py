@@ -274,6 +274,7 @@ def test_a_matrix_is_differentiated_with_respect_to_a_matrix():
     assert_allclose(J, fwdad.jacobian(f, a), rtol=1e-14)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("f", [ghost_cells, periodic, updates, upwind])
 def test_second_derivatives(f, n):

@@ -266,7 +266,7 @@ def test_few_iterations_of_a_known_number_stay():
     assert not find_extremes(program)
 
 
-@pytest.mark.every(4, of="numba")
+@pytest.mark.every(8, of="numba")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("f", every(2, [*FOUND, *OTHERS]))
 def test_derivatives_are_those_of_the_untraced_run(f, backend, rng):

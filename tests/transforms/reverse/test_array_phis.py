@@ -161,7 +161,7 @@ def test_checkpointed(f):
     check(f, "numpy", lambda f: fwdad.checkpoint(f, snapshots=2))
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize(
     "f",
     [

@@ -159,7 +159,7 @@ def argument(f):
     return SQUARE if f in (elimination, elimination_of_columns, spelled_out) else ROW
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(6)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_gradient(f):
     x = argument(f)
