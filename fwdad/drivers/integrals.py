@@ -149,12 +149,17 @@ def _inside(f: Callable[[Any], Any], found: tuple[Any, ...], low: float, high: f
     )
 
 
-def _moved(f: Callable[[Any], Any], end: Any) -> Any:
-    """The integral from an end to where its derivatives move it; its value is 0."""
+def _moved(f: Callable[[Any], Any], end: Any, *, nested: bool) -> Any:
+    """The integral from an end to where its derivatives move it; its value is 0.
+
+    Derivatives of f at the end count where derivatives are ``nested``.
+    """
     start = stop_gradient(end)
     if not is_active((end,)) or not np.isfinite(start):
         return 0.0
     length = call(np.subtract, end, start)
+    if not nested:  # slopes of f, which may be infinite there, are multiplied by a length of 0
+        return call(np.multiply, length, stop_gradient(call(f, start)))
     total: Any = 0.0
     for x, w in zip(0.5 + _X / 2, _W / 2, strict=True):
         total = call(np.add, total, call(np.multiply, w, call(f, call(np.add, start, call(
@@ -204,8 +209,11 @@ def _integral(solver: Any, given: dict[str, Any]) -> Any:
                 "scipy.integrate.quad with a weight has no derivative: multiply the integrand by "
                 "the weight, and leave the argument out"
             )
+        nested = STATE.run is not None and STATE.run.outer is not None
         with unseen() as run, run:  # the solver has made the effects of the function
-            value = _with_derivatives(lambda t: call(func, t, *extra), found, given, varies=varies)
+            value = _with_derivatives(
+                lambda t: call(func, t, *extra), found, given, varies=varies, nested=nested
+            )
     if given["full_output"]:
         return (value, *found[1:])
     if len(found) > 3:
@@ -216,11 +224,17 @@ def _integral(solver: Any, given: dict[str, Any]) -> Any:
 
 
 def _with_derivatives(
-    f: Callable[[Any], Any], found: tuple[Any, ...], given: dict[str, Any], *, varies: bool
+    f: Callable[[Any], Any],
+    found: tuple[Any, ...],
+    given: dict[str, Any],
+    *,
+    varies: bool,
+    nested: bool,
 ) -> Any:
     """The integral that was found, with its derivatives; ``varies`` if f has some."""
     low, high = float(stop_gradient(given["a"])), float(stop_gradient(given["b"]))
-    total = call(np.subtract, _moved(f, given["b"]), _moved(f, given["a"]))
+    ends = (_moved(f, given[end], nested=nested) for end in ("b", "a"))
+    total = call(np.subtract, *ends)
     if varies and low != high:
         sign = 1.0 if low < high else -1.0
         inside = _inside(f, (sign * found[0], *found[1:]), min(low, high), max(low, high))

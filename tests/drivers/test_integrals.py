@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import integrate, special
 
 import fwdad
@@ -244,3 +245,15 @@ def test_warnings_are_quads():
         value = f(2.0)
     with pytest.warns(integrate.IntegrationWarning):
         assert fwdad.jvp(f, 2.0, 1.0)[0] == value
+
+
+@pytest.mark.parametrize("f", [
+    lambda t: quad(lambda x, c: np.sqrt(c - x * x), 0.0, t, args=(t * t,)),
+    lambda t: quad(lambda x: np.sqrt(t - x), 0.0, t),
+    lambda t: quad(lambda x, c: c - x * np.sqrt(c - x), 0.0, t, args=(t,)),
+])  # fmt: skip
+def test_ends_at_which_slopes_are_infinite(f):
+    """The integrand counts there, and its slope does not: 0 times an infinity was NaN."""
+    wanted = (f(1.7 + 1e-4) - f(1.7 - 1e-4)) / 2e-4
+    assert_allclose(fwdad.jvp(f, 1.7, 1.0)[1], wanted, rtol=1e-7)
+    assert_allclose(fwdad.grad(f)(1.7), wanted, rtol=1e-7)

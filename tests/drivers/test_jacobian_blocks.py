@@ -44,7 +44,7 @@ def assembled(blocks, shape, mode):
     return J
 
 
-@pytest.mark.every(18)
+@pytest.mark.every(9)
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 @pytest.mark.parametrize("f", [field, number, matrix, writing])

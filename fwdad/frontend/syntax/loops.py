@@ -271,9 +271,14 @@ class Loops:
             )
 
     def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
-        def run(k: int) -> None:
-            if k > 20 * UNROLLED_AT_MOST:
-                message = "a loop that has no end, or a very long one, cannot be traced"
+        def run(k: int, nested: int) -> None:
+            if k > 20 * UNROLLED_AT_MOST or nested > UNROLLED_AT_MOST:
+                message = (
+                    "a loop that has no end, or a very long one, cannot be traced"
+                    if nested <= UNROLLED_AT_MOST
+                    else "this loop cannot be traced: its iterations cannot share one body, and "
+                    f"values decide at each of more than {UNROLLED_AT_MOST} whether it ends"
+                )
                 raise UntraceableError(message, self.position.place_of(node))
             self.position.at(node.iter)
             if k == steps.length if steps.more is None else not steps.more(k):
@@ -282,9 +287,9 @@ class Loops:
             self.blocks.run_block(node.body)
             leaving = self.leaving()
             if leaving is False:
-                run(k + 1)
+                run(k + 1, nested)
             elif leaving is not True:
-                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1))
+                branch(self.recorder, leaving, lambda: None, lambda: run(k + 1, nested + 1))
 
         if steps.more is None:
             steps.length = self.values.force(steps.length)  # beside an array, say, in a `zip`
@@ -294,4 +299,4 @@ class Loops:
                 "this loop cannot be traced: its length is unknown at trace time, or too large"
             )
             raise UntraceableError(message, self.position.place_of(node))
-        run(0)
+        run(0, 0)

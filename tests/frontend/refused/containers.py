@@ -307,7 +307,7 @@ def count_of_what_may_be_none(x):
     return [y, None].count(None)  # here
 
 
-@refuses("dict keys that are values", 1.0, part="None must be known")
+@refuses("dict keys that are values", 1.0, part="at trace time")
 def key_that_may_be_none(x):
     y = x if x > 0 else None
     return len({y: x})  # here
