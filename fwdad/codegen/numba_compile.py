@@ -40,6 +40,10 @@ _MOST_INSIDE = 8  # loops; in a function with more of them LLVM takes longer, an
 _DEPTH = 50_000  # calls: four for each loop, and Numba gives up long before ten thousand loops
 
 
+# of Numba's the second is no NumbaError
+_REFUSED = (numba.core.errors.NumbaError, numba.core.errors.UnsupportedBytecodeError)
+
+
 class Machine:
     """A source's functions under Numba; they are cached if there is a ``digest``."""
 
@@ -124,7 +128,7 @@ class Machine:
                 warnings.simplefilter("ignore", numba.core.errors.NumbaPerformanceWarning)
                 kernel.disable_compile(False)
                 kernel.compile(signature)
-        except (numba.core.errors.NumbaError, NotImplementedError, ValueError) as error:
+        except (*_REFUSED, NotImplementedError, ValueError) as error:
             what = f"Numba says: {_gist(error)}"
             raise CannotCompileError(what, _place_of(error, self.source)) from error
         finally:

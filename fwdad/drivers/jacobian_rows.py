@@ -65,7 +65,8 @@ def rows_in_structures(
     """The Jacobian, of all cotangents of x's leaves for :func:`unit_cotangents` of y."""
     leaves, structure = flatten(y)
     sizes = [math.prod(leaf_shape(leaf)) for leaf in leaves]
-    rows = _rows_of_leaves(leaves, found)
+    parts_of = zip(_rows_of_leaves(leaves, found), leaves, strict=True)
+    rows = [[_as_precise(part, leaf) for part in parts] for parts, leaf in parts_of]
     if stack:
         wide = [
             np.concatenate([p.reshape(size, math.prod(p.shape[1:])) for p in parts], axis=1)
@@ -99,7 +100,8 @@ def put_rows(
 ) -> None:
     """Write the Jacobian of a value into memory that is given, some rows at a time."""
     leaves, structure = flatten(y)
-    dtypes = [leaf_dtype(plain(x)) for x in (*arguments.leaves, *filter(_is_complex, leaves))]
+    complex_x = filter(_is_complex, arguments.leaves)
+    dtypes = [leaf_dtype(plain(x)) for x in (*complex_x, *leaves)]
     sink.begin(leaves, structure, np.result_type(*dtypes))
     for k, leaf in enumerate(leaves):
         count = math.prod(leaf_shape(leaf))
@@ -174,6 +176,13 @@ def _rows_of_leaves(leaves: list[Any], parts: list[np.ndarray]) -> list[list[np.
             start += size
         rows.append(rows_of_leaf)
     return rows
+
+
+def _as_precise(rows: Any, y: Any) -> Any:
+    """Rows in the precision of the value, which columns have."""
+    wanted = leaf_dtype(plain(y))
+    others = rows.dtype.kind == wanted.kind == "f" and rows.dtype != wanted
+    return rows.astype(wanted) if others else rows
 
 
 def _is_complex(leaf: Any) -> bool:

@@ -118,3 +118,21 @@ def test_an_array_in_two_places_is_written_at_both(wrap, mode, chunk):
     returned = fwdad.jacobian(wrap(f), x, out=out, stack=True, mode=mode, chunk=chunk)
     assert returned is out
     assert_allclose(out, [[2, 0], [0, 4], [2, 0], [0, 4], [3, 0], [4, 4]])
+
+
+@pytest.mark.parametrize(("of_x", "of_y"), [("f4", "f8"), ("f8", "f4"), ("f4", "f4")])
+def test_a_jacobian_has_the_precision_of_the_value(of_x, of_y):
+    def f(x):
+        return np.array([np.sum(x * x), x[0]]).astype(of_y)
+
+    x = np.linspace(0.5, 1.5, 100).astype(of_x)
+    for mode in ("forward", "reverse", "auto"):
+        for g in (f, fwdad.jit(f)):
+            found = fwdad.jacobian(g, x, mode=mode)
+            assert found.dtype == of_y
+            assert_allclose(found, [2 * x, np.eye(100)[0]], rtol=1e-6)
+        inside = fwdad.jit(lambda x, mode=mode: fwdad.jacobian(f, x, mode=mode))
+        assert inside(x).dtype == of_y
+        out = np.empty((2, 100), of_y)
+        assert fwdad.jacobian(f, x, mode=mode, out=out) is out
+        assert_allclose(out, [2 * x, np.eye(100)[0]], rtol=1e-6)

@@ -182,7 +182,7 @@ def test_as_deep_as_python(kind, mode):
     assert_allclose(MODES[mode](KINDS[kind], 0.3, n), 2 * 0.3 * RATE ** (2 * n), rtol=1e-10)
 
 
-@pytest.mark.slow_cases("managed-hessian")
+@pytest.mark.slow_cases("managed-hessian", "method-hessian", "property-reverse over reverse")
 @pytest.mark.parametrize("mode", SECOND)
 @pytest.mark.parametrize("kind", ["function", "ends_on_a_value", "method", "property", "managed"])
 def test_second_derivatives_as_deep_as_python(kind, mode):

@@ -122,6 +122,7 @@ def test_against_differences(name):
             assert_allclose(compiled(x), gradient(x), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", every(4, FUNCTIONS))
 def test_second_derivatives(name):
     def loss(x):

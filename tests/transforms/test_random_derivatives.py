@@ -18,7 +18,7 @@ def leaves(answer):
     return [np.asarray(part) for part in (y, *blocks)]
 
 
-@pytest.mark.every(2)
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jacobians_of_a_random_program(seed):
     f, text = function(seed)

@@ -452,15 +452,17 @@ def _row_block(
     recorder: Any, rows: Any, at: Differentiated, m: int, y: Any, shape: tuple[int, ...], start: int
 ) -> Any:
     """The Jacobian of one leaf of y for leaf m of x, from the rows of all leaves."""
-    x, y = at.leaves[m], recorder.as_symbol(y)
+    y = recorder.as_symbol(y)
     if rows is NoTangent:
         return NoTangent
     lengths = (*shape, *at.shape(m))
     if rows is ZERO:
-        value = recorder.apply(np.zeros, (lengths, np.result_type(dtype_of(x), y.dtype)), {})
+        value = recorder.apply(np.zeros, (lengths, y.dtype), {})
     else:
         own = recorder.load(recorder.as_symbol(rows), slice(start, start + math.prod(shape)))
         value = recorder.apply(np.reshape, (own, lengths), {})
+        if value.dtype != y.dtype:  # that of columns
+            value = recorder.apply(np.ndarray.astype, (value, y.dtype), {})
     if lengths:
         return value
     python = isinstance(y.type, Number) and y.type.python

@@ -331,6 +331,7 @@ class Maker(test_random_tapes.Maker):
 SEEDS = [*range(16), *(pytest.param(k, marks=pytest.mark.slow) for k in range(100, 1000))]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_program_keeps_every_bit(seed):
     maker = Maker(seed)

@@ -200,6 +200,7 @@ def program(seed):
 SEEDS = [*range(8), *(pytest.param(k, marks=pytest.mark.slow) for k in range(100, 200))]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_program(seed):
     f, text = program(seed)

@@ -25,6 +25,7 @@ def compiled_gradient(f, backend):
     return fwdad.jit(fwdad.value_and_grad(f), backend=backend)
 
 
+@pytest.mark.every(2, first=1)
 @pytest.mark.parametrize(("f", "x"), PROGRAMS, ids=NAMES)
 def test_gradient(f, x):
     kept = x.copy()
