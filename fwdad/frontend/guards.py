@@ -15,7 +15,6 @@ import decimal
 import enum
 import fractions
 import functools
-import gc
 import operator
 import random
 import re
@@ -37,6 +36,7 @@ from fwdad.ir.abstract_eval.purity import FACTORS
 from fwdad.ir.builder.array_contents import BYTES_AT_MOST
 from fwdad.ir.types import is_static_array, number_type
 from fwdad.rules.core.registry import find_rule
+from fwdad.tangents.namespaces import referents
 from fwdad.tangents.objects import HEAP_TYPE, attributes_of, has_fields
 
 INPUT, CONTAINER, CONSTANT, FIELDS, CONTENTS, OPAQUE = range(6)
@@ -204,7 +204,7 @@ def arrays_inside(x: Any) -> list[np.ndarray]:
         if isinstance(x, np.ndarray):
             arrays.append(x)
         else:
-            waiting.extend(gc.get_referents(x))
+            waiting.extend(referents(x))
     return arrays
 
 

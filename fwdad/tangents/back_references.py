@@ -7,12 +7,13 @@ derivatives: a method bound to the object itself, a closure over it, a set of it
 from __future__ import annotations
 
 import enum
-import gc
 import types
 import weakref
 from typing import Any
 
 import numpy as np
+
+from fwdad.tangents.namespaces import referents
 
 _SIMPLE = (
     int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, type,
@@ -59,4 +60,4 @@ def _referents(x: Any) -> list[Any]:
         return [x()]
     if isinstance(x, np.ndarray):
         return x.ravel().tolist() if x.dtype.hasobject else [x.base]
-    return gc.get_referents(x)
+    return referents(x)

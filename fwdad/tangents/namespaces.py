@@ -1,7 +1,9 @@
-"""The ``__dict__`` of an object, read without calling its class."""
+"""What an object holds, read without calling its class."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from threading import local
 from typing import Any
 
@@ -18,3 +20,11 @@ def namespace_of(o: Any) -> Any:
         return read(o, "__dict__")
     except AttributeError:
         return None
+
+
+def referents(o: Any) -> list[Any]:
+    """What an object refers to, as the garbage collector sees it.
+
+    Without weak proxies: all that is asked of one is asked of its object, which may be gone.
+    """
+    return [r for r in gc.get_referents(o) if type(r) not in weakref.ProxyTypes]

@@ -13,6 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.tangents import namespaces
 from tests.frontend.packages_of_text import package_of
 
 X = np.array([3.0, 2.0])
@@ -251,3 +252,15 @@ def test_a_metaclass_that_decides_otherwise(monkeypatch):
     assert_allclose(f(X), X)
     monkeypatch.setattr(Meta, "__instancecheck__", lambda cls, o: False)
     assert_allclose(f(X), -X)
+
+
+def test_weak_proxies_that_are_dead_are_not_asked():
+    class Held:
+        pass
+
+    target = Held()
+    box = types.SimpleNamespace(proxy=[weakref.proxy(target)], scale=2.0)
+    del target
+    f = fwdad.jit(lambda x: x * box.scale, backend="numpy")
+    assert_allclose(f(X), 2.0 * X)
+    assert namespaces.referents(box.proxy) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import types
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from fwdad.eager.lifting.carried import Carried, Key, Sources, Text, key_of, rec
 from fwdad.eager.lifting.source import find_lines, imports_of
 from fwdad.errors import is_library_file
 from fwdad.rules.core.registry import find_rule
+from fwdad.tangents.namespaces import referents
 
 _AT_MOST = 100_000  # objects are visited: a source that is missed raises where it is needed
 MAIN = ("__main__", "__mp_main__")
@@ -123,7 +123,7 @@ def _reached(f: Any) -> list[types.FunctionType]:
         elif type(o).__module__.partition(".")[0] in ("fwdad", "numba"):
             waiting += _wrapped(o)  # what they have made besides is not pickled
         else:
-            waiting += gc.get_referents(o)
+            waiting += referents(o)
     return found
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import gc
 import sys
 import types
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import numpy as np
 from fwdad.eager.lifting.reached import names_read
 from fwdad.eager.memory.shadow import SHADOWED, shadow_of_memory
 from fwdad.errors import DualLeakError, type_in_words
+from fwdad.tangents.namespaces import referents
 from fwdad.tangents.objects import HEAP_TYPE
 
 _DEPTH = 5  # depth of nested objects that is searched
@@ -139,7 +139,7 @@ class _Search:
             return found
         if isinstance(x, types.BuiltinFunctionType) or t.__name__ in _FUNCTIONS_OF_CYTHON:
             return self.find(getattr(x, "__self__", None), depth)
-        inside = gc.get_referents(x)
+        inside = referents(x)
         found = self._among([v for v in inside if v is not t and v is not held], depth)
         if found is None and holds_state(t) and not _tells(t):
             return x

@@ -6,7 +6,6 @@ lists, dicts and attributes may be changed.
 
 from __future__ import annotations
 
-import gc
 import sys
 import types
 from collections import Counter
@@ -19,7 +18,7 @@ from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.guards import CONSTANT, INPUT, arrays_inside, kind_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.types import type_of
-from fwdad.tangents.namespaces import namespace_of
+from fwdad.tangents.namespaces import namespace_of, referents
 
 _SHARED = (type, types.ModuleType, types.FunctionType, types.CodeType, types.BuiltinFunctionType)
 """What is no part of the object that refers to it."""
@@ -85,7 +84,7 @@ def held_by(o: Any) -> list[Any]:
     namespace_of(o)  # there may be no such dict before it is asked for
     if isinstance(o, np.ndarray):
         return [] if o.base is None else [o.base]
-    return [r for r in gc.get_referents(o) if not isinstance(r, _SHARED)]
+    return [r for r in referents(o) if not isinstance(r, _SHARED)]
 
 
 def _constant(tracer: Tracer, a: np.ndarray) -> Any:
