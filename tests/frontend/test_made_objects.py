@@ -1,5 +1,7 @@
 """What a library's object holds that is made in a traced program: it is the program's own."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -148,3 +150,57 @@ def test_views_of_what_nobody_else_holds(package):
 
     with pytest.raises(UntraceableError):
         fwdad.jit(fwdad.jacfwd(f))(X)
+
+
+@dataclasses.dataclass
+class Ellipse:
+    a: float
+    b: float = 2.0
+    tags: list = dataclasses.field(default_factory=list)
+
+
+class Circle(Ellipse):
+    def __init__(self, radius):
+        super().__init__(radius, radius)
+
+
+@dataclasses.dataclass
+class Measured(Ellipse):
+    area: float = 0.0
+
+    def __post_init__(self):
+        self.area = self.a * self.b
+
+
+class Doubled(Measured):
+    def __init__(self, a):
+        Measured.__init__(self, a=a)
+        self.double = 2 * self.area
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.area = self.area + self.a
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: float
+
+
+class Given(Frozen):
+    def __init__(self, a):
+        super().__init__(a=a * 2)
+
+
+@pytest.mark.parametrize("f", [
+    lambda r: 3.0 * Circle(r).a * Circle(r).b,
+    lambda r: Doubled(r).double * Doubled(r).a + len(Doubled(r).tags),
+    lambda r: Given(r).a ** 2,
+])  # fmt: skip
+def test_generated_constructors_that_are_called_by_others(f):
+    """``super().__init__(…)`` of a dataclass, whose source is made by ``exec``."""
+    for g in (fwdad.value_and_grad(f), fwdad.jit(fwdad.value_and_grad(f), backend="numpy")):
+        for r in (2.0, 0.7):
+            value, slope = g(r)
+            assert value == f(r)
+            assert np.isclose(slope, (f(r + 1e-6) - f(r - 1e-6)) / 2e-6, rtol=1e-8)

@@ -13,7 +13,7 @@ from fwdad.core.debuggers import stops
 from fwdad.eager.calls.dispatch import python_inside
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls import array_protocols, growing_arrays
-from fwdad.frontend.calls.classes import ClassCalls
+from fwdad.frontend.calls.classes import ClassCalls, generated_for
 from fwdad.frontend.calls.inline import InlineCalls
 from fwdad.frontend.calls.kinds import AXES, C_FUNCTIONS, NUMPY_FUNCTION, mentions_symbols, writes
 from fwdad.frontend.calls.known_calls import are_known, known_call
@@ -152,7 +152,7 @@ class Calls:
         if isinstance(f, types.MethodType):
             return self._call_bound(f, args, kwargs)
         if isinstance(f, types.FunctionType):
-            return self.inline.call_function(f, _without_jit(f, args), kwargs)
+            return self._call_function(f, args, kwargs)
         if isinstance(f, type):
             return self.classes.call_class(f, args, kwargs)
         if type(f).__module__.startswith("numba."):
@@ -165,6 +165,13 @@ class Calls:
             return self._call_object(f, args, kwargs)
         message = f"'{type(f).__name__}' object is not callable"
         raise AlwaysRaises(TypeError, (message,))
+
+    def _call_function(self, f: types.FunctionType, args: Any, kwargs: Any) -> Any:
+        """Call a Python function by its source, or as the ``__init__`` of a dataclass's fields."""
+        cls = generated_for(f, args)
+        if cls is not None:  # as `super().__init__(…)`
+            return self.classes.fill_dataclass(cls, args[0], f, args[1:], kwargs)
+        return self.inline.call_function(f, _without_jit(f, args), kwargs)
 
     def _call_object(self, f: Any, args: Any, kwargs: Any) -> Any:
         """Call an object by its ``__call__`` in Python, or else as a function in C."""

@@ -19,7 +19,7 @@ from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.made_objects import own_what_it_holds
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.guards import is_users
-from fwdad.frontend.slots import class_attribute, has_slots
+from fwdad.frontend.slots import class_attribute, has_slots, original
 from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import known_part
@@ -132,6 +132,13 @@ class ClassCalls:
 
     def _make_dataclass(self, cls: Any, init: Any, args: Any, kwargs: Any) -> Any:
         """The instance that a generated ``__init__`` makes."""
+        instance = self._blank(cls)
+        self.recorder.journal.own(vars(instance), namespace=True)
+        self.fill_dataclass(cls, instance, init, args, kwargs)
+        return instance
+
+    def fill_dataclass(self, cls: Any, instance: Any, init: Any, args: Any, kwargs: Any) -> None:
+        """Do what a generated ``__init__`` of a class does to an instance."""
         fields = cls.__dataclass_fields__
         if any(f._field_type.name == "_FIELD_INITVAR" for f in fields.values()):
             message = (
@@ -139,8 +146,6 @@ class ClassCalls:
                 "make the object outside"
             )
             raise UntraceableError(message, self.position.location())
-        instance = self._blank(cls)
-        self.recorder.journal.own(vars(instance), namespace=True)
         signature = inspect.signature(init)
         bound = native(lambda: signature.bind(instance, *args, **kwargs))
         given = set(bound.arguments)
@@ -158,7 +163,19 @@ class ClassCalls:
                 value = self.outside.bound(value, field.name)
             store(instance, field.name, value)
         if "__post_init__" in init.__code__.co_names:  # the class had one when this was generated
-            held = class_attribute(cls, "__post_init__")
-            self.outside.guard_class(cls, "__post_init__", held)
-            self.tracer.call(cls.__post_init__, (instance,), {})
-        return instance
+            made_of: Any = original(type(instance))  # it may be derived from this one
+            self.outside.guard_class(
+                made_of, "__post_init__", class_attribute(made_of, "__post_init__")
+            )
+            self.tracer.call(made_of.__post_init__, (instance,), {})
+
+
+def generated_for(f: types.FunctionType, args: tuple[Any, ...]) -> Any:
+    """The dataclass whose generated ``__init__`` a function is, called on an instance; or None."""
+    if f.__name__ != "__init__" or not args or find_source(f) is not None:
+        return None
+    for cls in original(type(args[0])).__mro__:
+        parameters = cls.__dict__.get("__dataclass_params__")
+        if parameters is not None and parameters.init and cls.__dict__.get("__init__") is f:
+            return cls
+    return None
