@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -232,13 +233,15 @@ def _trace(
     if program.quiet:
         _refuse_left(captures.found, program)
     ways = recorder.ways
-    puts_out = any(isinstance(op, Effect) for op in program.walk())
-    if ways is not None and ways.taken and (puts_out or any(program.written)):
+    output = next((op for op in program.walk() if isinstance(op, Effect)), None)
+    if ways is not None and ways.taken and (output is not None or any(program.written)):
         reason = ways.reason or "one tape cannot hold both ways of a branch here"
+        at = output.location if output is not None else None
+        where = "" if at is None else f" (as {Path(at.filename).name} does in line {at.line})"
         message = (
             f"{reason}. The program could follow its arguments there if it did not write into "
-            "arrays from outside, or put anything out: where another way is taken, it could not be "
-            "run again"
+            f"arrays from outside, or put anything out{where}: where another way is taken, it "
+            "could not be run again"
         )
         raise UntraceableError(message, ways.place)
     alone = frozenset(
