@@ -157,4 +157,6 @@ def test_many_small_ones_in_a_loop():
 
     points = np.array([X, X[::-1], -X])
     wanted = [fwdad.jacobian(rotated, p, mode="forward") for p in points]
-    assert_allclose(fwdad.jit(blocks)(points), wanted, rtol=1e-12, atol=1e-14)
+    compiled = fwdad.jit(blocks)
+    assert_allclose(compiled(points), wanted, rtol=1e-12, atol=1e-14)
+    assert goes_by_rows(compiled)

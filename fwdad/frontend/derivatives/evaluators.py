@@ -361,7 +361,7 @@ def _value_and_jacobian(
     _check_holomorphic(at, holomorphic=holomorphic)
     recorder = tracer.recorder
     columns_alone = holomorphic or options.get("stack")
-    cheaper = not columns_alone and options.get("mode", "forward") != "forward"
+    cheaper = not columns_alone and options.get("mode") != "forward"
     try:
         primals, lanes, tree = _basis_run(at, options, cheaper=cheaper)
     except RowsNeededError as needed:
