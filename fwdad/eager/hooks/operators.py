@@ -92,7 +92,7 @@ def _binary(of: Operator) -> Callable[[Any, Any], Any]:
         a, b = explicit(a), explicit(b)
         if SHADOWED:
             check_objects(function, (a, b))
-        if t not in NATIVE or u not in NATIVE:
+        if (t not in NATIVE or u not in NATIVE) and (SHADOWED or has_python(u, reflected)):
             a, b = _read_by_arrays(a, b, forward, reflected)
             t, u = type(a), type(b)
         if has_python(t, forward) or has_python(u, reflected):
@@ -217,8 +217,10 @@ def _inplace(of: Operator) -> Callable[[Any, Any], Any]:
             return binary(a, b)
         if t is np.ndarray or t is Array:
             u = type(b)
-            if u not in NATIVE and numpy_defers(b) and not hasattr(u, "__array_ufunc__"):
-                return binary(a, b)
+            if u not in NATIVE and (SHADOWED or has_python(u, of.reflected)):
+                if numpy_defers(b) and not hasattr(u, "__array_ufunc__"):
+                    return binary(a, b)
+                b = _as_numpy_takes(b)
             return _array_inplace(function, plain_function, a, b)
         if isinstance(a, CONTAINERS) and not isinstance(
             getattr(t, method, None), types.FunctionType
@@ -247,8 +249,6 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
     """An in-place operator on an array, which stays the same object."""
     if type(b) in _LISTS:
         b = _as_operand(b)
-    elif type(b) not in NATIVE:
-        b = _as_numpy_takes(b)
     if type(a) is np.ndarray:
         if type(b) is Array and plain_function in _SUMS and store.accumulate(a, b, plain_function):
             return a
