@@ -22,7 +22,6 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.slow_cases("2", "3")
 @pytest.mark.parametrize(("program", "output"), PROGRAMS, ids=range(len(PROGRAMS)))
 def test_program(program, output, tmp_path):
     if "import numba" in program:

@@ -159,7 +159,7 @@ def of_other_lengths(x, n):
     return np.sum(u)
 
 
-@pytest.mark.slow_cases("True-layers", "True-of_other_lengths")
+@pytest.mark.slow_cases("False-seldom_there", "True-layers", "True-of_other_lengths")
 @pytest.mark.parametrize("f", [layers, seldom_there, of_other_lengths])
 @pytest.mark.parametrize("parallel", [False, True])
 def test_arrays_on_stacks(f, parallel):

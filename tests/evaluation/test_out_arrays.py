@@ -174,6 +174,7 @@ def test_jvp_of_composites():
         fwdad.jvp(f, X, X, out={"s": np.empty(())})
 
 
+@pytest.mark.every(2, of="compiled")
 @pytest.mark.parametrize("given", [lambda f: f, fwdad.jit], ids=["plain", "compiled"])
 @pytest.mark.parametrize("transform", [fwdad.grad, fwdad.value_and_grad])
 def test_gradient(transform, given):

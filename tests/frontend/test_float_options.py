@@ -28,6 +28,7 @@ WAYS = {
 }
 
 
+@pytest.mark.every(2, of="numba")
 @pytest.mark.parametrize("backend", ["numba", "numpy"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_values_and_derivatives_by_the_rest(name, backend):

@@ -84,6 +84,7 @@ CASES = [
 ]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_frule(case, rng):
     check_frule(case.function, *case.args, rng=rng, **case.check, **case.options)

@@ -50,6 +50,7 @@ def test_jacobians(f, x, mode, jit):
         assert J.nnz == np.count_nonzero(wanted)
 
 
+@pytest.mark.every(2, of="jit")
 @pytest.mark.parametrize("jit", [lambda f: f, fwdad.jit], ids=["plain", "jit"])
 @pytest.mark.parametrize("f", [programs.rosenbrock, programs.with_arrow])
 def test_hessians(f, jit):
