@@ -57,7 +57,7 @@ class _Kept:
         return self.last is None or (len(ops) >= self.at and ops[self.at - 1] is self.last)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Cached(OfTrace):
     """A function under ``functools.lru_cache``, of the trace or from outside.
 

@@ -78,7 +78,7 @@ class Names:
     yields: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Closure:
     """A function (``node``) that was defined in ``frame`` while tracing."""
 
@@ -96,7 +96,7 @@ class Closure:
         return getattr(self.node, "name", "<lambda>")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Method:
     """A function bound to one of the user's objects."""
 
