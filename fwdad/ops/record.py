@@ -124,8 +124,8 @@ class Record:
         What it computes, and what that costs.
     piecewise_linear : bool
         Between its kinks it is linear in each argument, of real numbers.
-    constant : bool
-        Its result carries no tangent, whatever its arguments do.
+    constant, constant_of_reals : bool
+        Its result carries no tangent, whatever its arguments do; a real result carries none.
     gathers, passes : bool
         It makes one array of nested values; of a single value, it returns that.
     of_arrays : bool
@@ -190,6 +190,7 @@ class Record:
     cost: Cost | None = None
     piecewise_linear: bool = False
     constant: bool = False
+    constant_of_reals: bool = False
     gathers: bool = False
     passes: bool = False
     of_arrays: bool = False

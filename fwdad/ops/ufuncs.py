@@ -48,8 +48,9 @@ op(np.copysign, libm="copysign", simd="copysign", risk=Risk.QUIET)
 
 # -- instructions on vectors
 op(np.absolute, simd="abs", piecewise_linear=True)
-for _f in (np.floor, np.ceil, np.trunc, np.rint, np.sign):
+for _f in (np.floor, np.ceil, np.trunc, np.rint):
     op(_f, simd=_f.__name__, numba=True)
+op(np.sign, simd="sign", numba=True, constant_of_reals=True)
 for _f in (np.maximum, np.minimum, np.fmax, np.fmin):
     op(_f, simd=_f.__name__, numba=True, device=True, piecewise_linear=True)
 for _f in (np.isnan, np.isfinite, np.isinf):

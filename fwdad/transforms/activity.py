@@ -147,5 +147,7 @@ def is_differentiable(op: Apply) -> bool:
     function = ruled_function(op)
     if record_of(op.function).constant or record_of(function).constant:
         return False
+    if record_of(function).constant_of_reals and op.outputs[0].type.dtype.kind != "c":
+        return False
     rule = find_rule(function)
     return rule is None or rule.kind != "constant"

@@ -205,3 +205,53 @@ def test_flags_by_their_names():
     x = np.arange(4.0)
     assert f(x) == 6.0
     assert f(x[::2]) == 0.0
+
+
+def test_what_may_be_none_is_unpacked():
+    def first_positive(x):
+        for k, v in enumerate(x):
+            if v > 0:
+                return k, v
+        return None
+
+    def f(x):
+        found = first_positive(x)
+        if found is None:
+            return -x.sum()
+        k, v = found
+        return (k + 1) * v
+
+    compiled = fwdad.jit(fwdad.value_and_grad(f), backend="numpy")
+    for x in ([0.7, -0.4, 1.3], [-0.7, -0.4, 1.3], [-1.0, -2.0, -3.0]):
+        x = np.array(x)
+        value, gradient = compiled(x)
+        assert_allclose(value, f(x))
+        assert_allclose(gradient, fwdad.jacobian(f, x, mode="forward"))
+
+
+def test_exceptions_of_unpacked_arguments():
+    def f(x):
+        try:
+            if x[0] <= 0:
+                raise KeyError("a")
+        except KeyError as error:
+            raise ValueError(*error.args) from error
+        return x.sum()
+
+    compiled = fwdad.jit(f, backend="numpy")
+    assert_allclose(compiled(np.array([0.7, -0.4])), 0.3)
+    with pytest.raises(ValueError, match="a"):
+        compiled(np.array([-0.7, -0.4]))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x * np.sign(x).astype(int)).sum(),
+    lambda x: (x * (np.sign(x) + 1).astype(int)).sum(),
+    lambda x: x[np.floor(np.abs(x)).astype(int)].sum(),
+])  # fmt: skip
+def test_signs_as_integers(f):
+    """A real sign has no derivative that could be lost; under `jit` a gradient was refused."""
+    x = np.array([0.7, -0.4, 1.3])
+    wanted = fwdad.jacobian(f, x, mode="forward")
+    assert_allclose(fwdad.grad(f)(x), wanted)
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(x), wanted)

@@ -65,3 +65,18 @@ def test_a_hessian():
     assert_allclose(fwdad.hessian(f, X), want)
     assert_allclose(fwdad.jit(fwdad.jacfwd(fwdad.grad(f)))(X), want)
     assert_allclose(fwdad.jit(fwdad.jacrev(fwdad.grad(f)))(X), want)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x[np.ix_(range(len(x)), range(len(x)))[0]] * x).sum(),
+    lambda x: (np.asarray(range(1, len(x) + 1)) * x).sum(),
+    lambda x: np.multiply(range(len(x) - 1, -1, -1), x).sum(),
+    lambda x: np.concatenate([range(len(x)), x]).sum() * x[0],
+])  # fmt: skip
+def test_ranges_of_unknown_length_are_arrays_to_numpy(f):
+    compiled = fwdad.jit(fwdad.value_and_grad(f), backend="numpy")
+    for n in (3, 5):
+        x = np.linspace(0.3, 1.2, n)
+        value, gradient = compiled(x)
+        assert_allclose(value, f(x), rtol=1e-14)
+        assert_allclose(gradient, fwdad.jacobian(f, x, mode="forward"), rtol=1e-13)

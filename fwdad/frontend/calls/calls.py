@@ -29,6 +29,7 @@ from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.iterators import Range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
@@ -214,8 +215,12 @@ class Calls:
         return args, kwargs
 
     def _by_protocol(self, x: Any) -> Any:
-        """An object of values as what its ``__array__`` in Python returns."""
+        """An object of values as what its ``__array__`` in Python returns; ranges as arrays."""
         method = None
+        if type(x) is Range:
+            return self.call(np.arange, (x.start, x.stop, x.step), {})
+        if type(x) in (list, tuple) and Range in map(type, x):
+            return type(x)(map(self._by_protocol, x))
         if not isinstance(x, (tuple, list)):  # of those NumPy may ask for the items
             method = self.values.python_method(x, "__array__")
         return x if method is None or not mentions_symbols(x) else self.call(method, (x,), {})

@@ -48,7 +48,9 @@ class Exceptions:
         if isinstance(node.exc, ast.Call) and not node.exc.keywords:
             cls = self.tracer.evaluate(node.exc.func)
             if isinstance(cls, type) and issubclass(cls, BaseException):
-                raise AlwaysRaises(cls, tuple(self.tracer.evaluate(a) for a in node.exc.args))
+                arguments = ast.Tuple(node.exc.args, ast.Load())
+                given = self.tracer.evaluate(ast.copy_location(arguments, node.exc))
+                raise AlwaysRaises(cls, given)
         raise AlwaysRaises(self.tracer.evaluate(node.exc))
 
     def run_Try(self, node: ast.Try) -> None:

@@ -190,6 +190,7 @@ def iterable(tracer: Tracer, x: Any) -> Any:
         return x.begun
     if isinstance(x, Poison):
         tracer.values.refuse_poison(x, "what is iterated over")
+    x = tracer.values.settled(x)
     if isinstance(x, enum.EnumMeta):
         return list(x)
     method = tracer.values.python_method(x, "__iter__")

@@ -11,7 +11,14 @@ from fwdad.frontend.calls.outside import Outside
 from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import KindsDifferError, Maybe, Optional, Poison, Refusing
+from fwdad.frontend.syntax.symbols import (
+    Held,
+    KindsDifferError,
+    Maybe,
+    Optional,
+    Poison,
+    Refusing,
+)
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import BOOL
@@ -168,7 +175,7 @@ class Values:
     def python_method(self, x: Any, name: str) -> Any:
         """A special method that the user's class defines in Python, or None."""
         cls = type(x)
-        if cls is Symbol or isinstance(x, Refusing):
+        if cls is Symbol or isinstance(x, (Refusing, Held)):
             return None
         method = getattr(cls, name, None)
         found = isinstance(method, types.FunctionType)
