@@ -10,6 +10,8 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
+import selectors
+import signal
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ _OWN = "fwdad.own."
 _HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
 _DYNAMIC = "numba.dynamic.globals"  # Numba's name for what cannot be cached
 _COMPILED = "_ZN5numba"
+_PATIENCE = 300.0  # seconds
 _RUNS_DOWN = re.compile(r"store i64 -\d")  # a step of a slice
 _LEVEL = 2  # beyond it, loops are unswitched on invariant conditions
 
@@ -103,9 +106,12 @@ def _survives(run: Callable[[], None]) -> bool:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        waited, held = os.pipe()  # which closes when the child ends
         try:
             child = os.fork()
         except OSError:  # no room for another process
+            os.close(waited)
+            os.close(held)
             return False
     if not child:
         try:
@@ -117,7 +123,18 @@ def _survives(run: Callable[[], None]) -> bool:
             run()
         finally:
             os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(held)
+    ended = False
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(waited, selectors.EVENT_READ)
+            ended = bool(selector.select(_PATIENCE))
+    finally:  # also where the user interrupts, or a lock is held that the child has inherited
+        os.close(waited)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+        status = os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status) == 0
 
 
 class _PartLibrary(_Library):
