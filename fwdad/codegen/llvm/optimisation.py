@@ -24,7 +24,7 @@ _OWN = "fwdad.own."
 _HIDDEN = (llvm.Linkage.internal, llvm.Linkage.private)
 _DYNAMIC = "numba.dynamic.globals"  # Numba's name for what cannot be cached
 _COMPILED = "_ZN5numba"
-_PATIENCE = 300.0  # seconds
+_PATIENCE = 60.0  # seconds
 _RUNS_DOWN = re.compile(r"store i64 -\d")  # a step of a slice
 _LEVEL = 2  # beyond it, loops are unswitched on invariant conditions
 
@@ -105,7 +105,7 @@ def _survives(run: Callable[[], None]) -> bool:
     if not hasattr(os, "fork"):
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
+        warnings.simplefilter("ignore")  # of forks beside threads, by Python and by JAX
         waited, held = os.pipe()  # which closes when the child ends
         try:
             child = os.fork()
