@@ -25,7 +25,12 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ops import functions_with, record_of
 
-builtin(known)(lambda tracer, x: tracer.values.known(x))
+
+@builtin(known)
+def _known(tracer: Tracer, x: Any) -> Any:
+    """A value as it is in the example; an array of one number as that, which a list is times."""
+    found = tracer.values.known(x)
+    return found[()] if isinstance(found, np.ndarray) and not found.ndim else found
 
 
 @builtin(refuse)
