@@ -115,7 +115,10 @@ class ViewCotangents:
                 side = Block()
                 outer, self.recorder.block = self.recorder.block, side
                 inside = isinstance(r, Value) and self.structure.home.get(r) is block
-                if inside and not self._is_made(r, block):
+                names = [x for x in block.results if x is not r]
+                if inside and (
+                    not self._is_made(r, block) or any(self._may_be_one(r, x) for x in names)
+                ):
                     self.sweep.op = op
                     self.sweep.fail_names(v, "an array that is written is chosen by a branch")
                 chosen = self._known_as(op, block, r) if inside else None
@@ -142,6 +145,16 @@ class ViewCotangents:
         if isinstance(op, Loop):
             return op.outputs.index(v) in self.choices.threaded[op]
         return self.structure.roots(v) == {v}
+
+    def _may_be_one(self, a: Operand, b: Operand) -> bool:
+        """Whether two results of a branch are one array on some path through it."""
+        op = self.structure.definition.get(a) if isinstance(a, Value) else None
+        if a is b or not isinstance(op, Branch) or not isinstance(b, Value):
+            return a is b
+        if self.structure.definition.get(b) is not op:
+            return False
+        i, j = op.outputs.index(a), op.outputs.index(b)
+        return any(self._may_be_one(side.results[i], side.results[j]) for side in op.blocks())
 
     def _known_as(self, op: Branch, side: Block, r: Value) -> Symbol | None:
         """The cotangent of an array that a side of a branch returns, if it has another name."""

@@ -344,3 +344,25 @@ def test_views_that_a_branch_returns_of_what_is_written_behind_it():
         fwdad.jit(fwdad.grad(turned_and_written_behind), backend="numpy")(X)
     expected = central_differences(turned_and_written_behind, X)
     assert_allclose(fwdad.grad(turned_and_written_behind)(X), expected, rtol=1e-6, atol=1e-8)
+
+
+def one_name_more_in_an_inner_branch(x):
+    u, v = x * 1.0, x * 2.0
+    if np.sum(x) > 0.0:
+        if x[0] > 0.2:
+            v = np.sin(u)
+            u = v
+        else:
+            v = v * v
+    v[1] = u[1] * u[1]
+    return np.sum(u * u) + np.sum(np.sin(v))
+
+
+@pytest.mark.parametrize("first", [0.3, 0.1, -5.0])
+def test_arrays_with_a_second_name_on_a_way_inside_of_a_branch(first):
+    """The cotangent of one name was lost where the inner branch gives both names one array."""
+    x = np.array([first, 0.7, -0.4])
+    expected = central_differences(one_name_more_in_an_inner_branch, x)
+    assert_allclose(fwdad.grad(one_name_more_in_an_inner_branch)(x), expected, rtol=1e-6)
+    with pytest.raises(UntraceableError, match="chosen by a branch"):
+        fwdad.jit(fwdad.grad(one_name_more_in_an_inner_branch), backend="numpy")(x)
