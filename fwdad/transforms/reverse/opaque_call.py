@@ -135,7 +135,7 @@ def _pull(
         parts = [part for part, has in zip(leaves_in(y), given, strict=True) if has]
         for part, bar in zip(parts, bars, strict=True):
             check_rank(function, part, len(bar.shape if isinstance(bar, Chunk) else np.shape(bar)))
-            if np.iscomplexobj(plain(part)):
+            if np.iscomplexobj(plain(part)) and np.size(plain(part)):
                 cotangent = bar if isinstance(bar, Chunk) else np.asarray(plain(bar))
                 check_kind(function, np.asarray(plain(part)).dtype, cotangent.dtype.kind)
         return tuple(parts)
