@@ -133,8 +133,9 @@ class _Numbering:
                 args = map_values(lambda v: outputs.get(v, v), inner.args)
                 key = self._key(replace(inner, args=args))
                 made = tuple(outputs[v] for v in inner.outputs)
-                if key is not None:
-                    yield key, made
+                if key is None:  # of a function without a hash, too
+                    continue
+                yield key, made
                 if inner.function in _OF_MATH:
                     yield self._of_number(replace(inner, args=args)), made
 
