@@ -21,6 +21,8 @@ from fwdad.eager.calls.dispatch import on_call
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.signatures import Backend, P, R
 from fwdad.frontend.calls import python_calls
+from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.tape import Tape
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives import opaque_call
@@ -205,6 +207,18 @@ def jit(
     if isinstance(f, Jitted):
         return f
     return Jitted(f, backend, parallel=parallel, static_shapes=static_shapes)
+
+
+@builtin(jit)
+def _traced_jit(_tracer: Any, f: Any = None, **options: Any) -> Any:
+    """In a trace, a function that is made there is compiled together with all else."""
+    if f is None:
+        return _as_it_is
+    return f if mentions_symbols(f) else jit(f, **options)
+
+
+def _as_it_is(f: Any) -> Any:
+    return f
 
 
 def _jitted(f: Any) -> Jitted[..., Any]:

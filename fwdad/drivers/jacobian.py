@@ -500,9 +500,9 @@ def _arguments(argnums: Argnums, args: Any, kwargs: Any, options: Any) -> dict[s
 
 
 @builtin(value_and_jacobian)
-def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
+def _traced_value_and_jacobian(tracer: Any, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
-        return value_and_jacobian(f, **options)
+        return tracer.inline.call_by_source(value_and_jacobian, (f,), options)
     refuse_blockwise(tracer, options)
     if options.get("sparse") is not None:
         return _traced_sparse(tracer, f, x, **options)
@@ -510,9 +510,9 @@ def _traced_value_and_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **opt
 
 
 @builtin(jacobian)
-def _traced_jacobian(tracer: Tracer, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
+def _traced_jacobian(tracer: Any, f: Any, x: Any = NOT_GIVEN, **options: Any) -> Any:
     if x is NOT_GIVEN:
-        return jacobian(f, **options)
+        return tracer.inline.call_by_source(jacobian, (f,), options)
     refuse_blockwise(tracer, options)
     if options.get("sparse") is not None:
         return _without_value(_traced_sparse(tracer, f, x, **options), {"has_aux": False} | options)

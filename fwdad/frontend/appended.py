@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from fwdad.errors import UntraceableError
 from fwdad.ir.analysis.alias import Roots, memory_here, memory_of
-from fwdad.ir.ops import Apply, Block, Loop, Op, Program, Value, is_array
+from fwdad.ir.ops import Apply, Block, Loop, Op, Operand, Program, Store, Value, is_array
 from fwdad.ir.primitives.stacks import push
 from fwdad.ir.symbol import Symbol
 
@@ -35,13 +35,13 @@ class _Place:
 
 
 def check_items(block: Block, lists: list[Any]) -> None:
-    """Raise if an array is written that is an item of one of ``lists`` (the growing lists made)."""
-    stacks = {held.stack.value for held in lists}
+    """Raise if an array is written that is an item of one of ``lists`` (those kept in arrays)."""
+    into = {held.into for held in lists}
     rows = {v: ops for held in lists for v, ops in held.read()}
-    if not stacks:
+    if not into:
         return
     places = dict(_places(block, frozenset()))
-    pushed = [(op, op.args[1]) for op in places if _is_push(op, stacks) and is_array(op.args[1])]
+    pushed = [(op, x) for op in places for x in _put(op, into) if is_array(x)]
     begun = [held for held in lists if held.made in places]
     pushed += [(held.made, x.value) for held in begun for x in held.head if _is_memory(x)]
     if not pushed and not rows:
@@ -49,7 +49,7 @@ def check_items(block: Block, lists: list[Any]) -> None:
     roots, here = memory_of(Program("", block)), memory_here(block)
     once = [(op, place) for op, place in places.items() if not isinstance(op, Loop)]
     made = {v: place for op, place in once for v in op.outputs}
-    writes = [(op, v) for op in places for v in op.writes() if v not in stacks]
+    writes = [(op, v) for op in places for v in op.writes() if v not in into or v in rows]
     for op, v in writes:
         roots_of_value = roots.get(v, {v})
         for array, own in rows.items():
@@ -61,8 +61,11 @@ def check_items(block: Block, lists: list[Any]) -> None:
                 raise UntraceableError(_WRITTEN, put.location)
 
 
-def _is_push(op: Op, stacks: set[Value]) -> TypeGuard[Apply]:
-    return isinstance(op, Apply) and op.function is push and op.args[0] in stacks
+def _put(op: Op, into: set[Value]) -> list[Operand]:
+    """What an operation puts into the memory of a list."""
+    if isinstance(op, Apply) and op.function is push and op.args[0] in into:
+        return [op.args[1]]
+    return [op.value] if isinstance(op, Store) and op.array in into else []
 
 
 def _is_memory(x: Any) -> bool:

@@ -28,11 +28,15 @@ class Run:
         """A value if a flag is set, else None."""
         return value(self) if flag else None
 
-    def rows(self, y: Any, *, python: bool) -> list[Any]:
-        """The list of an array's rows; of numbers, Python's if they were on the list."""
+    def rows(self, y: Any, *, python: bool, arrays: bool) -> Any:
+        """The list of an array's rows: ``python``'s numbers or NumPy's, or ``arrays``."""
         if python:
             return y.tolist()
-        return [r.copy() for r in y] if y.ndim > 1 else list(y)
+        return [y[k, ...].copy() for k in range(len(y))] if arrays else list(y)
+
+    def tuples(self, kind: type, columns: list[Any]) -> Any:
+        """The list of tuples of a class whose parts are on lists of their own."""
+        return [item_of(kind, parts) for parts in zip(*columns, strict=True)]
 
 
 class Take(ABC):
@@ -176,22 +180,25 @@ class TupleOf(Take):
 
 @dataclass(frozen=True, eq=False)
 class Rows(Take):
-    """A list that has grown: the rows of an array, or ``python`` numbers."""
+    """A list whose items are the rows of an array: see :meth:`Run.rows`."""
 
     key: int
     take: Take
     python: bool
+    arrays: bool
 
     def __call__(self, run: Run) -> Any:
         """The list, one object in a run."""
         if self.key not in run.made:
-            run.made[self.key] = run.rows(self.take(run), python=self.python)
+            run.made[self.key] = run.rows(
+                self.take(run), python=self.python, arrays=self.arrays
+            )
         return run.made[self.key]
 
 
 @dataclass(frozen=True, eq=False)
 class Columns(Take):
-    """A list of tuples that has grown, from lists of their parts."""
+    """A list of tuples, from lists of their parts."""
 
     key: int
     columns: list[Take]
@@ -200,8 +207,7 @@ class Columns(Take):
     def __call__(self, run: Run) -> Any:
         """The list, one object in a run."""
         if self.key not in run.made:
-            items = zip(*(column(run) for column in self.columns), strict=True)
-            run.made[self.key] = [item_of(self.kind, parts) for parts in items]
+            run.made[self.key] = run.tuples(self.kind, [c(run) for c in self.columns])
         return run.made[self.key]
 
 

@@ -36,7 +36,7 @@ def type_by_source(
 ) -> Any:
     """The type of a function's result, in its structure, from the function's source.
 
-    ``CannotInferError`` if the source cannot be read or traced.
+    The lengths that the source needs are added to ``known``. ``CannotInferError`` if the source cannot be read or traced.
     """
     writer = writer_of(function)
     if writer is not None:
@@ -46,7 +46,7 @@ def type_by_source(
 
     def attempt(recursive: dict[int, Any], lists: dict[Any, Any], _ways: Places) -> Any:
         recorder = Recorder()
-        recorder.lengths.known = dict(known)
+        recorder.lengths.known = assumed = dict(known)
         captures = Captures(recorder, 0, UNKNOWN)
         recorder.capture = captures.array
         tracer = Interpreter(recorder, captures, recursive, lists)
@@ -55,6 +55,8 @@ def type_by_source(
         y = _type(returned, recorder.lengths.resolved)
         if rule is not None and rule.of_user:
             _check_memory(rule, recorder, args, kwargs, returned, place)
+        own = {d for v in values_in([args, kwargs]) for d in v.type.shape}
+        known.update({d: n for d, n in assumed.items() if d in own})
         if writer is None:
             return y
         primals, _ = writer.binder.bind(tuple(given), named)

@@ -216,11 +216,13 @@ class Results:
         """A growing list, which becomes one object per run."""
         if id(x) not in self._memo:
             self._kept.append(x)
+            if x.inner:
+                x.refused("returning")
             made: Take
             if isinstance(x, Tuples):  # their parts are on lists of their own
                 made = Columns(id(x), [self._listed(column) for column in x.columns], x.kind)
             else:
-                made = Rows(id(x), self._take(x.rows()), x.python)
+                made = Rows(id(x), self._take(x.rows()), x.python, x.arrays)
             self._memo[id(x)] = made
         return self._memo[id(x)]
 

@@ -9,6 +9,7 @@ from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
+from fwdad.frontend.syntax.growing_lists.filled import fill_one_by_one
 from fwdad.frontend.syntax.growing_lists.growing import ListGrows
 from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 
@@ -18,10 +19,20 @@ _FEW_WAYS = 6  # branches, each a new trace: then the example is followed everyw
 def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any]) -> Any:
     """The result of an attempt, repeated until it knows all recursion and all growing lists.
 
-    And all branches at which it must follow the example.
+    And all branches at which it must follow the example, and all comprehensions that must be traced
+    item by item.
     """
     recursive: dict[int, Any] = {}
     lists: dict[Any, Any] = {}
+    while True:
+        try:
+            return _until_known(attempt, recursive, lists)
+        except UntraceableError:
+            if not fill_one_by_one(lists):
+                raise
+
+
+def _until_known(attempt: Any, recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
     ways = Places()
     while True:
         try:

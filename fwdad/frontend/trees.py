@@ -13,7 +13,7 @@ from fwdad.errors import Location, SeedError, UntraceableError, type_in_words, w
 from fwdad.frontend.arguments import is_record, traced_object
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.growing_lists.growing import Items
-from fwdad.frontend.syntax.iterators import Iterator
+from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import ArrayType, Number, Type, number_type
@@ -97,12 +97,14 @@ class _Flattening:
             return self._dict(x)
         if isinstance(x, Items):
             x.refused("taking or returning, in a differentiated function,")
-        if isinstance(x, Iterator):
+        if isinstance(x, (Iterator, Mapped)):
             raise UntraceableError(
                 "an iterator is passed to, or returned by, a recursive or differentiated "
                 "function, which cannot be traced: make a list of it"
             )
-        if isinstance(x, (Maybe, Optional, Poison)):
+        if isinstance(x, Poison):
+            raise UntraceableError(f"what is returned cannot be traced: {x.reason}", self.place)
+        if isinstance(x, (Maybe, Optional)):
             message = (
                 "a value that may be None or unbound is used as a whole: return a number or an "
                 "array on every path"

@@ -240,7 +240,7 @@ def _first(builder: Any, count: Any, n: int) -> Any:
 def _call_masked(builder: Any, verb: str, pointer: Any, mask: Any, vector: Any) -> Any:
     """LLVM's masked load, whose other elements are the vector's, or store."""
     t, place = vector.type, builder.bitcast(pointer, vector.type.as_pointer())
-    name = f"llvm.masked.{verb}.v{t.count}f{64 if t.element == ir.DoubleType() else 32}.p0"
+    name = f"llvm.masked.{verb}.v{t.count}{t.element.intrinsic_name}.p0"
     align = ir.IntType(32)(_ANY)
     kinds, given = [place.type, align.type, mask.type], [place, align, mask]
     at = 0 if verb == "store" else 3

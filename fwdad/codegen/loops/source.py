@@ -42,7 +42,7 @@ from fwdad.codegen.loops.notation import name_of
 from fwdad.codegen.loops.parallel_loops import SpreadLoop, may_run_at_once
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.strip_mining import ahead_of, write_ahead
-from fwdad.codegen.loops.terms.number_terms import cast
+from fwdad.codegen.loops.terms.number_terms import cast, check_dtype
 from fwdad.codegen.loops.vectors.vector_bodies import vector_body, write_body
 from fwdad.codegen.loops.vectors.vector_loops import runs_in_vectors
 from fwdad.codegen.numba_support import CannotCompileError, runtime_module
@@ -150,6 +150,9 @@ class NumbaWriter:
             self._within.pop()
 
     def _operation(self, op: Op) -> None:
+        for v in op.outputs:
+            if isinstance(v.type, (ArrayType, Number)):
+                check_dtype(v.type.dtype)
         if isinstance(op, Load):
             self._load(op)
             return

@@ -149,7 +149,7 @@ def owner_of(a: Any) -> Any:
     base = a.base
     if type(base) is np.ndarray and base.base is None:
         return base
-    while base is not None:
+    while base is not None and base is not a:  # an array of Cython's says that it is its own base
         if isinstance(base, memoryview):
             a, base = base.obj, getattr(base.obj, "base", None)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from fwdad.errors import UntraceableError, with_article
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin, method
-from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.bound_methods import METHODS, BoundArrayMethod
+from fwdad.frontend.syntax.growing_lists import filled
 from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.iterators import Mapped
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
@@ -212,8 +214,8 @@ def _dot(tracer: Tracer, a: Symbol, b: Any, out: Any = None) -> Any:
 def _tolist(tracer: Tracer, a: Symbol) -> Any:
     if not a.is_array:
         return _item(tracer, a)
-    parts = iteration.items(tracer, a)
-    return tracer.recorder.journal.fresh([_tolist(tracer, p) for p in parts])
+    made = filled.list_all(tracer, Mapped(a, functools.partial(_tolist, tracer)))
+    return tracer.recorder.journal.fresh(made) if type(made) is list else made
 
 
 @method("clip")

@@ -15,6 +15,7 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
+from fwdad.frontend.syntax.growing_lists import filled
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import list_of
 from fwdad.frontend.syntax.growing_lists.growing_use import extreme, summed
@@ -23,6 +24,7 @@ from fwdad.frontend.syntax.iterators import (
     Ended,
     Enumerated,
     Iterator,
+    Mapped,
     Range,
     Repeated,
     Reversed,
@@ -33,6 +35,11 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, is_static_array
+
+
+def _whole(tracer: Tracer, x: Any) -> Any:
+    """All items of an iterable."""
+    return x if isinstance(x, Items) else filled.list_all(tracer, x)
 
 
 @builtin(len)
@@ -72,6 +79,18 @@ def _enumerate(tracer: Tracer, iterable: Any, start: Any = 0) -> Any:
     items = iteration.walk(tracer, iterable)
     pairs = ((binary_add(tracer, k, start), item) for k, item in enumerate(items))
     return Iterator(tracer, pairs)
+
+
+@builtin(map)
+def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
+    rows = xs[0] if len(xs) == 1 else _zip(tracer, *xs)
+
+    def item(x: Any) -> Any:
+        return tracer.call(f, (x,) if len(xs) == 1 else x, {})
+
+    if not iteration.is_lazy(tracer, rows):
+        return Mapped(rows, item)
+    return Iterator(tracer, map(item, iteration.walk(tracer, rows)))
 
 
 @builtin(zip)
@@ -141,7 +160,10 @@ def _next(tracer: Tracer, x: Any, *default: Any) -> Any:
 
 @builtin(list)
 def _list(tracer: Tracer, x: Any = ()) -> Any:
-    return x.copied() if isinstance(x, Items) else list_of(tracer, list(iteration.items(tracer, x)))
+    if isinstance(x, Items):
+        return x.copied()
+    made = filled.list_all(tracer, x)
+    return list_of(tracer, list(made)) if type(made) is list else made
 
 
 @builtin(tuple)
@@ -167,10 +189,11 @@ def _set(tracer: Tracer, x: Any = ()) -> Any:
 
 @builtin(sum)
 def _sum(tracer: Tracer, xs: Any, start: Any = 0) -> Any:
-    if isinstance(xs, Items):
-        return tracer.call(summed, (xs, start), {})
+    values = _whole(tracer, xs)
+    if isinstance(values, Items):
+        return tracer.call(summed, (values, start), {})
     total = start
-    for x in iteration.items(tracer, xs):
+    for x in values:
         total = tracer.binary(operator.add, total, x)
     return total
 
@@ -179,9 +202,9 @@ def _extreme(name: str, better: Callable[[Any, Any], Any]) -> Callable[..., Any]
     function = getattr(builtins, name)
 
     def handle(tracer: Tracer, *args: Any, key: Any = None, **kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], Items):
-            return extreme(tracer, function, args[0], key, kwargs)
-        values = iteration.items(tracer, args[0]) if len(args) == 1 else list(args)
+        values = _whole(tracer, args[0]) if len(args) == 1 else list(args)
+        if isinstance(values, Items):
+            return extreme(tracer, function, values, key, kwargs)
         if not values:
             if "default" in kwargs:
                 return kwargs["default"]

@@ -17,7 +17,7 @@ from fwdad.frontend.calls.tables import builtin, method
 from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
-from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -109,7 +109,9 @@ for _function in functions_with(lambda record: record.reduction is not None):
 
 @builtin(np.fromiter)
 def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
-    items, count = iteration.items(tracer, iter), tracer.values.known(count)
+    items, count = tracer.call(list, (iter,), {}), tracer.values.known(count)
+    if isinstance(items, Items):
+        items = items.rows()
     if count > len(items):
         message = f"iterator too short: Expected {count} but iterator had only {len(items)} items."
         raise AlwaysRaises(ValueError, (message,))

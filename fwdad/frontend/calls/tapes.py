@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Hashable
@@ -12,6 +13,8 @@ from fwdad.frontend.arguments import Build, Flattened, leaf_key
 from fwdad.frontend.calls.tables import CALLED
 from fwdad.frontend.derivatives.copied_arguments import order_of
 from fwdad.frontend.result_parts import Run, Take
+from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional
@@ -48,19 +51,25 @@ class _Arguments(Flattened):
 class _Run(Run):
     """The results of a tape that is called in a traced function."""
 
+    def __init__(self, tracer: Tracer, values: list[Any], containers: list[Any]) -> None:
+        super().__init__(values, containers)
+        self._tracer = tracer
+
     def either(self, flag: Any, value: Take) -> Any:
         """A value, or None if a flag that is known at run time is not set."""
         return Optional(flag, value(self)) if type(flag) is Symbol else super().either(flag, value)
 
-    def rows(self, y: Any, *, python: bool) -> list[Any]:
-        """Refuse a list whose length is unknown."""
+    def rows(self, y: Any, *, python: bool, arrays: bool) -> Any:
+        """A list whose length may be unknown."""
         if type(y) is not Symbol:
-            return super().rows(y, python=python)
-        raise UntraceableError(
-            "a tape that returns a list which has grown cannot be called in a traced function: "
-            "let the function that was traced return an array (`np.array(items)`)",
-            y.recorder.place(),
-        )
+            return super().rows(y, python=python, arrays=arrays)
+        return Items(self._tracer, y, python=python, arrays=arrays)
+
+    def tuples(self, kind: type, columns: list[Any]) -> Any:
+        """A list of tuples, whose length may be unknown."""
+        if not any(isinstance(column, Items) for column in columns):
+            return super().tuples(kind, columns)
+        return Tuples(self._tracer, kind, columns)
 
 
 def call_tape(tracer: Tracer, tape: Tape, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -96,7 +105,7 @@ def call_tape(tracer: Tracer, tape: Tape, args: tuple[Any, ...], kwargs: dict[st
     for x in map(container_of, tape.rebuild.changed(flat.containers)):
         outside.may_change(x)
         recorder.journal.touch(x)
-    return made_in(recorder, tape.rebuild(results, flat.containers, _Run))
+    return made_in(recorder, tape.rebuild(results, flat.containers, functools.partial(_Run, tracer)))
 
 
 CALLED[Tape] = call_tape

@@ -189,7 +189,7 @@ def _derivative(
 ) -> Any:
     given = {"args": args, "kwargs": kwargs, "holomorphic": holomorphic}
     if x is NOT_GIVEN:
-        return api.derivative(f, **given)
+        return tracer.inline.call_by_source(api.derivative, (f,), given)
     shaped = (
         x.is_array and x.type.ndim if type(x) is Symbol else isinstance(x, np.ndarray) and x.ndim
     )

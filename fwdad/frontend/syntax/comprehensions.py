@@ -8,7 +8,8 @@ from typing import Any
 from fwdad.frontend.syntax import generators, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
-from fwdad.frontend.syntax.iterators import Iterator
+from fwdad.frontend.syntax.growing_lists.filled import list_all
+from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.tracer import Tracer
 
@@ -29,41 +30,59 @@ class Comprehensions:
         self.assignments = assignments
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
-        return self.recorder.journal.fresh(self._comprehended(node.generators, node.elt))
+        source = self._source(node.generators, node.elt)
+        self.position.at(node)
+        made = list_all(self.tracer, source) if isinstance(source, Mapped) else self._all(source)
+        return self.recorder.journal.fresh(made) if type(made) is list else made
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
-        frame, run = self._comprehension(node.generators, node.elt)
+        source = self._source(node.generators, node.elt)
+        if isinstance(source, Mapped):
+            return source
+        frame, run = source
         return Iterator(self.tracer, generators.resumed(self.tracer, frame, None, run))
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
-        return self.recorder.journal.fresh(set(self._comprehended(node.generators, node.elt)))
+        items = self._all(self._source(node.generators, node.elt))
+        return self.recorder.journal.fresh(set(items))
 
     def eval_DictComp(self, node: ast.DictComp) -> Any:
         both = ast.copy_location(ast.Tuple([node.key, node.value], ast.Load()), node)
-        pairs = self._comprehended(node.generators, both)
+        pairs = self._all(self._source(node.generators, both))
         return self.recorder.journal.fresh({self.values.known(key): value for key, value in pairs})
 
-    def _comprehended(self, clauses: list[ast.comprehension], element: ast.expr) -> list[Any]:
-        frame, run = self._comprehension(clauses, element)
+    def _all(self, source: Any) -> list[Any]:
+        """All items of a comprehension, one by one."""
+        if isinstance(source, Mapped):
+            return iteration.items(self.tracer, source)
+        frame, run = source
         with self.position.within(frame):
             return list(run)
 
-    def _frame_inside(self) -> Frame:
-        """A frame that sees the names of the current one."""
-        outer = self.position.frame
+    def _source(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
+        """The items of a comprehension; where some may be left out, a frame and a generator."""
+        first, outer = self.tracer.evaluate(clauses[0].iter), self.position.frame
+        plain = len(clauses) == 1 and not clauses[0].ifs
+        if not plain or iteration.is_lazy(self.tracer, first):
+            frame = self._frame_inside(outer, clauses)
+            return frame, self._nest(clauses, 0, iteration.walk(self.tracer, first), element)
+
+        def item(x: Any) -> Any:
+            with self.position.inside(self._frame_inside(outer, clauses), None):
+                self.assignments.assign(clauses[0].target, x)
+                return self.tracer.evaluate(element)
+
+        return Mapped(first, item)
+
+    def _frame_inside(self, outer: Frame, clauses: list[ast.comprehension]) -> Frame:
+        """A frame with a comprehension's own names, which sees those around it."""
         frame = Frame(outer.node, outer.filename, outer.globals, outer=outer, classes=outer.classes)
         self.recorder.journal.own(frame.locals, namespace=True)
-        return frame
-
-    def _comprehension(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
-        """The frame of a comprehension, and a function that evaluates its elements there."""
-        frame = self._frame_inside()
         for clause in clauses:
             for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):
                     frame.names.own.add(name.id)
-        first = self.tracer.evaluate(clauses[0].iter)
-        return frame, self._nest(clauses, 0, first, element)
+        return frame
 
     def _holds(self, test: ast.expr) -> bool:
         """Whether an item is taken."""
@@ -74,7 +93,7 @@ class Comprehensions:
         self, clauses: list[ast.comprehension], depth: int, values: Any, element: ast.expr
     ) -> Any:
         clause = clauses[depth]
-        for value in iteration.walk(self.tracer, values):
+        for value in values:
             self.assignments.assign(clause.target, value)
             if not all(self._holds(test) for test in clause.ifs):
                 continue
@@ -82,7 +101,8 @@ class Comprehensions:
                 yield self.tracer.evaluate(element)
             else:
                 inner = self.tracer.evaluate(clauses[depth + 1].iter)
-                yield from self._nest(clauses, depth + 1, inner, element)
+                items = iteration.walk(self.tracer, inner)
+                yield from self._nest(clauses, depth + 1, items, element)
 
     def is_sum_of_generator(self, node: ast.Call) -> bool:
         return (
@@ -98,17 +118,18 @@ class Comprehensions:
         """``sum(… for …)`` as a loop, so that its length need not be known."""
         generator = node.args[0]
         assert isinstance(generator, ast.GeneratorExp)
-        names = {n.id for g in generator.generators for n in ast.walk(g.target)
-                 if isinstance(n, ast.Name)}  # fmt: skip
-        total = "$sum"
-        frame = self._frame_inside()
-        frame.names.own |= {*names, total}
-        frame.locals.update({total: 0, **dict.fromkeys((*FLOW, "$stop"), False)})
+        total, first = "$sum", "$first"
+        values = self.tracer.evaluate(generator.generators[0].iter)  # outside of its own names
+        frame = self._frame_inside(self.position.frame, generator.generators)
+        frame.names.own |= {total, first}
+        frame.locals.update({total: 0, first: values, **dict.fromkeys((*FLOW, "$stop"), False)})
         statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
         for g in reversed(generator.generators):
             for test in reversed(g.ifs):
                 statement = ast.If(test, [statement], [])
-            statement = ast.For(g.target, g.iter, [statement], [], None)
+            outermost = g is generator.generators[0]
+            over = ast.Name(first, ast.Load()) if outermost else g.iter
+            statement = ast.For(g.target, over, [statement], [], None)
         ast.fix_missing_locations(ast.copy_location(statement, node))
         with self.position.within(frame):
             self.tracer.run(statement)

@@ -20,6 +20,7 @@ from fwdad.frontend.syntax.iterators import (
     Ended,
     Enumerated,
     Iterator,
+    Mapped,
     Range,
     Repeated,
     Reversed,
@@ -131,6 +132,11 @@ def _reversed(tracer: Tracer, x: Reversed) -> Steps:
     )
 
 
+def _mapped(tracer: Tracer, x: Mapped) -> Steps:
+    inner = _from_zero(tracer, x.iterable)
+    return replace(inner, item=lambda k: x.item(inner.item(k)), span=(0, inner.length, 1))
+
+
 def _over_items(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over a container whose items are known one by one."""
     held = sequence(x)
@@ -145,7 +151,7 @@ def _over_items(tracer: Tracer, x: Any) -> Steps:
 
 OVER: dict[type, Callable[[Any, Any], Steps]] = {
     Range: _over_range, Count: _over_range,
-    Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed,
+    Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed, Mapped: _mapped,
 }  # fmt: skip
 
 
@@ -242,6 +248,12 @@ ENDS_BY_VALUES = (
 )
 
 
+def end(tracer: Tracer, x: Any) -> None:
+    """Note that all items of an iterable have been taken: an iterator has no more."""
+    if isinstance(x, ITERATORS):
+        x.begun = Iterator(tracer, iter(()))
+
+
 def iterator(tracer: Tracer, x: Any) -> Iterator:
     """``iter(x)``."""
     x = iterable(tracer, x)
@@ -255,7 +267,7 @@ def iterator(tracer: Tracer, x: Any) -> Iterator:
 
 def listed(tracer: Tracer, x: Any) -> Any:
     """An iterable for code without a Python source, as a list."""
-    lazy = (Iterator, Range, Enumerated, Zipped, Reversed, Repeated)
+    lazy = (Iterator, Range, Repeated, *ITERATORS)
     return items(tracer, x) if isinstance(x, lazy) else x
 
 
@@ -276,24 +288,23 @@ def walk(tracer: Tracer, x: Any) -> Any:
             except Ended:
                 return
             yield item
-    found = steps(tracer, x)
+    yield from walk_steps(tracer, from_zero(tracer, steps(tracer, x)))
+
+
+def walk_steps(tracer: Tracer, found: Steps) -> Any:
+    """The items by a counter from zero, each traced when it is asked for."""
     if found.more is not None:
         k = 0
         while found.more(k):
             yield found.item(k)
             k += 1
         return
-    length = _number_of(tracer, found)
-    if isinstance(x, (range, Range)):
-        start, _, step = found.span
-        for k in range(length):
-            yield binary_add(tracer, start, binary_mul(tracer, k, step))
-        return
-    for k in range(length):
+    for k in range(number_of(tracer, found)):
         yield found.item(k)
 
 
-def _number_of(tracer: Tracer, found: Steps) -> int:
+def number_of(tracer: Tracer, found: Steps) -> int:
+    """The number of items, which the tape assumes from now on."""
     length = found.length
     if length is None:
         length = length_of_range(tracer.recorder, *found.span)
@@ -302,7 +313,13 @@ def _number_of(tracer: Tracer, found: Steps) -> int:
 
 def _from_zero(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over an iterable with a counter from zero in steps of one."""
-    found = steps(tracer, x)
+    return from_zero(tracer, steps(tracer, x))
+
+
+def from_zero(tracer: Tracer, found: Steps) -> Steps:
+    """The same items by a counter from zero in steps of one."""
+    if found.more is not None:
+        return found
     start, stop, step = found.span
     if (isinstance(start, int) and start == 0) and (isinstance(step, int) and step == 1):
         return Steps(stop, found.item, found.span, one_body=found.one_body)
@@ -359,12 +376,9 @@ def items(tracer: Tracer, x: Any) -> list[Any]:
         return [
             tracer.recorder.load(x, k) for k in range(tracer.recorder.lengths.known_length(x, 0))
         ]
-    found = steps(tracer, x)
-    length = _number_of(tracer, found)
-    if length >= ENDLESS:
+    found = _from_zero(tracer, x)
+    if found.more is None and number_of(tracer, found) >= ENDLESS:
         message = "an iterator without an end cannot be traced here"
         raise UntraceableError(message, tracer.position.location())
-    if isinstance(x, (range, Range)):
-        start, _, step = found.span
-        return [binary_add(tracer, start, binary_mul(tracer, k, step)) for k in range(length)]
-    return [found.item(k) for k in range(length)]
+    end(tracer, x)
+    return list(walk_steps(tracer, found))

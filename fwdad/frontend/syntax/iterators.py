@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +136,17 @@ class Reversed:
     begun: Iterator | None = None
 
 
-ITERATORS = (Count, Enumerated, Zipped, Reversed)
+@dataclass
+class Mapped(OfTrace):
+    """``map``, or a generator expression: what a function makes of each item."""
+
+    iterable: Any
+    item: Callable[[Any], Any]
+    used: bool = False
+    begun: Iterator | None = None
+
+
+ITERATORS = (Count, Enumerated, Zipped, Reversed, Mapped)
 """Iterators that one body of a loop can run over, as long as nobody has asked for an item."""
 
 
@@ -154,6 +165,7 @@ CLASSES: dict[type, tuple[type, ...]] = {
     Zipped: (zip,),
     Reversed: (reversed,),
     Repeated: (itertools.repeat,),
+    Mapped: (types.GeneratorType, map),
     Iterator: (types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain),
 }
 """What stands for iterables of Python's, and the classes that these may have."""

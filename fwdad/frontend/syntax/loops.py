@@ -157,6 +157,8 @@ class Loops:
             else:
                 other = functools.partial(self._behind_the_first, node, steps, body)
             self._as_one_body(lambda: loop(self.recorder, steps.span, None, body), node, other)
+        if self.position.frame.locals["$break"] is False:
+            iteration.end(self.tracer, iterable)
         self._end_loop(node.orelse)
 
     def _run_unrolled(self, node: ast.For, steps: iteration.Steps, error: UntraceableError) -> None:

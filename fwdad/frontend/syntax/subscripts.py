@@ -15,7 +15,7 @@ from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists import growing
-from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Range, Zipped
+from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Mapped, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, Poison
@@ -98,7 +98,7 @@ class Subscripts:
         if isinstance(o, Range):
             offset = binary_mul(self.tracer, self._place(o, index), o.step)
             return binary_add(self.tracer, o.start, offset)
-        if isinstance(o, (Zipped, Enumerated, Iterator)):
+        if isinstance(o, (Zipped, Enumerated, Mapped, Iterator)):
             message = "an iterator cannot be indexed: make a list of it"
             raise UntraceableError(message, self.position.location())
         if type(index) is Symbol and type(o) in (list, tuple):

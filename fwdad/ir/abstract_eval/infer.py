@@ -68,7 +68,7 @@ def infer(
 ) -> Any:
     """The type of ``function(*args, **kwargs)``; None or a string is returned as it is.
 
-    ``known`` holds assumed lengths, ``place`` returns where the user calls the function.
+    ``known`` holds assumed lengths, to which those that a source needs are added; ``place`` returns where the user calls the function.
     ``CannotInferError`` if the function raises for every sample, or if the type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
@@ -83,7 +83,7 @@ def infer(
     found = special(args, kwargs) if special is not None else None
     if found is not None:
         return found
-    known = known or {}
+    known = {} if known is None else known
     if not is_pure(function):
         return _by_source(function, args, kwargs, known, place)
     sizes: list[Size] = []

@@ -376,17 +376,26 @@ class Recorder:
         plain = (a.known() if isinstance(a, UnknownText) else a for a in arguments)
         return tuple(self.operand(a) for a in plain)
 
+    def _inferred(self, function: Any, inputs: Any, options: Any) -> Any:
+        known = dict(self.lengths.known)
+        found = infer(function, inputs, options, known, self.place)
+        for v in values_in([inputs, options]):
+            for axis, d in enumerate(v.type.shape):
+                if d in known:
+                    self.lengths.known_length(v, axis)
+        return found
+
     def infer(self, function: Any, inputs: Any, options: Any) -> Any:
         """The type of a call's result, in its structure; ``UntraceableError`` if unknown."""
         if self.lengths.same or self.lengths.known:
             inputs, options = map_values(self.lengths.alike, [inputs, options])
         try:
-            return infer(function, inputs, options, self.lengths.known, self.place)
+            return self._inferred(function, inputs, options)
         except CannotInferError as error:
             reason: Exception = error
         try:
             if self._assume_lengths([inputs, options]):
-                return infer(function, inputs, options, self.lengths.known, self.place)
+                return self._inferred(function, inputs, options)
         except CannotInferError as error:
             reason = error
         what = f"the type that {function_name(function)} returns"

@@ -38,6 +38,8 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
 
     One that is not kept, but multiplied by another scaling at once, may be the user's array.
     """
+    if type(d) is np.memmap:
+        d = np.asarray(d)
     if type(d) is np.ndarray:
         if type(y) is np.ndarray and d.dtype is _DOUBLE and y.dtype is _DOUBLE:  # the commonest
             shape, dtype = y.shape, _DOUBLE

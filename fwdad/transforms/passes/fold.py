@@ -1,14 +1,16 @@
 """Constant folding: what depends only on constants is computed now, by Python's own operators.
 
-The result must have the type that the operation declares; what raises or warns is left to the run.
-Identities of Python's ``int`` and ``bool`` are applied. Those of floats could change a bit, except
-for the product of a partial and lanes, one of which is 1. With a finite partial, or nonzero lanes,
-that product becomes an ordinary one.
+So is whether an array is C-contiguous, where the operations that made it tell. The result must have
+the type that the operation declares; what raises or warns is left to the run. Identities of
+Python's ``int`` and ``bool`` are applied. Those of floats could change a bit, except for the
+product of a partial and lanes, one of which is 1. With a finite partial, or nonzero lanes, that
+product becomes an ordinary one.
 """
 
 from __future__ import annotations
 
 import cmath
+import functools
 import operator
 import warnings
 from typing import Any
@@ -16,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.ir.abstract_eval.purity import is_pure
+from fwdad.ir.analysis.layout import Like, Order, Orders
 from fwdad.ir.ops import Apply, Block, Missing, Operand, Program, Value, values_in
+from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import Mapping, give_name, substitute
 from fwdad.ir.types import BOOL, INT, Number, number_type
@@ -29,31 +33,47 @@ _UNFOLDED: Any = object()
 
 def fold(program: Program) -> bool:
     """Fold constants; return whether there were any."""
-    mapping: Mapping = {}
-    changed = _block(program.block, mapping)
-    substitute(program.block, mapping)
-    give_name(mapping)
-    return changed or bool(mapping)
+    folding = _Folding(program)
+    changed = folding.block(program.block)
+    substitute(program.block, folding.mapping)
+    give_name(folding.mapping)
+    return changed or bool(folding.mapping)
 
 
-def _block(block: Block, mapping: Mapping) -> bool:
-    """Fold operations in a block; return whether products were rewritten."""
-    ops = []
-    changed = False
-    for op in block.ops:
-        if isinstance(op, Apply) and len(op.outputs) == 1 and not op.mutated:
-            if mapping:
-                op.replace(lambda v: mapping.get(v, v))
-            folded = _folded(op)
-            if folded is not _UNFOLDED:
-                mapping[op.outputs[0]] = folded
-                continue
-            changed |= _unscaled(op)
-        for inner in op.blocks():
-            changed |= _block(inner, mapping)
-        ops.append(op)
-    block.ops = ops
-    return changed
+class _Folding:
+    """Folds the operations of a program; ``mapping`` tells what replaces their outputs."""
+
+    def __init__(self, program: Program) -> None:
+        self.mapping: Mapping = {}
+        self._program = program
+
+    def block(self, block: Block) -> bool:
+        """Fold operations in a block; return whether products were rewritten."""
+        ops = []
+        changed = False
+        for op in block.ops:
+            if isinstance(op, Apply) and len(op.outputs) == 1 and not op.mutated:
+                if self.mapping:
+                    op.replace(lambda v: self.mapping.get(v, v))
+                folded = self._contiguous(op) if op.function is is_c_contiguous else _folded(op)
+                if folded is not _UNFOLDED:
+                    self.mapping[op.outputs[0]] = folded
+                    continue
+                changed |= _unscaled(op)
+            for inner in op.blocks():
+                changed |= self.block(inner)
+            ops.append(op)
+        block.ops = ops
+        return changed
+
+    @functools.cached_property
+    def _orders(self) -> Orders:
+        return Orders(self._program, called=True)
+
+    def _contiguous(self, op: Apply) -> Operand:
+        (a,) = op.args
+        known = self._orders.of(a) is Order.ROWS and self._orders.like(a) is Like.SAME
+        return True if known else _UNFOLDED
 
 
 def _unscaled(op: Apply) -> bool:

@@ -50,13 +50,24 @@ class ListGrows(TraceControl):
 class Items(Refusing):
     """A list whose items are those of the array ``rows``, which nobody may change.
 
-    ``python`` says whether they are Python's numbers.
+    They are numbers, ``python``'s or NumPy's, or lists of these (``inner``), or ``arrays``.
     """
 
-    def __init__(self, tracer: Tracer, rows: Symbol, *, python: bool) -> None:
+    arrays = inner = False
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        rows: Symbol,
+        *,
+        python: bool,
+        arrays: bool = False,
+        inner: bool = False,
+    ) -> None:
         self.tracer = tracer
         self._rows = rows
         self.python = python
+        self.arrays, self.inner = arrays, inner
 
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""
@@ -84,7 +95,7 @@ class Items(Refusing):
         """The item at an index, or the items of a slice."""
         tracer = self.tracer
         if isinstance(index, slice):
-            return Items(tracer, tracer.recorder.load(self.rows(), index), python=self.python)
+            return self._like(tracer.recorder.load(self.rows(), index))
         t = index.type if type(index) is Symbol else number_type(index)
         if not isinstance(t, Number) or t.dtype.kind not in "biu":
             self.refused("a non-integer index into")
@@ -100,8 +111,14 @@ class Items(Refusing):
 
     def at(self, place: Any) -> Any:
         """The item at an index that is in bounds."""
-        row = self.tracer.subscript(self.rows(), place)
+        row = self.tracer.subscript(self.rows(), (place, ...) if self.arrays else place)
+        if self.inner:
+            return Items(self.tracer, row, python=self.python)
         return _in_python(self.tracer, row) if self.python else row
+
+    def _like(self, rows: Symbol) -> Items:
+        """A list of other items of the kind of this one's."""
+        return Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
 
     def not_empty(self, message: str) -> None:
         """Write the check that an empty list raises ``ValueError``."""
@@ -117,7 +134,7 @@ class Items(Refusing):
 
     def copied(self) -> Items:
         """A list of the same items."""
-        return Items(self.tracer, self.rows(), python=self.python)
+        return self._like(self.rows())
 
     def append(self, _x: Any) -> None:
         """Refuse to append to a copy."""
@@ -165,6 +182,16 @@ class Growing(Items):
     def python(self) -> bool:  # type: ignore[override]
         """Whether the items are Python's numbers."""
         return isinstance(self.type, Number) and self.type.python
+
+    @property
+    def arrays(self) -> bool:  # type: ignore[override]
+        """Whether the items are arrays."""
+        return isinstance(self.type, ArrayType)
+
+    @property
+    def into(self) -> Value:
+        """The memory that the items are put into."""
+        return self.stack.value
 
     @property
     def _latest(self) -> int:
