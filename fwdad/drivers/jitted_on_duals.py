@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+import types
 from typing import Any
 
 import numpy as np
@@ -25,13 +27,26 @@ from fwdad.tangents.plain import plain
 
 
 def call_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of the traced program, pushed forward where an argument is active."""
+    """The result of the traced program, pushed forward where an argument is active.
+
+    A function that captures active values has no tape, which would hold them as they are now.
+    """
+    if is_active(_captured(f)):
+        return call(f.__wrapped__, *args, **kwargs)
     return first_that_can(
         "pushforward",
         f,
         Candidate("tape", lambda: push_on_duals(f, args, kwargs)),
         Candidate("duals", lambda: call(f.__wrapped__, *args, **kwargs)),
     )
+
+
+def _captured(f: Any) -> list[Any]:
+    """The values of the free variables of a function, or of the one that it wraps."""
+    function = inspect.unwrap(f)
+    if not isinstance(function, types.FunctionType) or not function.__closure__:
+        return []
+    return list(inspect.getclosurevars(function).nonlocals.values())
 
 
 def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -190,9 +190,7 @@ class Rows(Take):
     def __call__(self, run: Run) -> Any:
         """The list, one object in a run."""
         if self.key not in run.made:
-            run.made[self.key] = run.rows(
-                self.take(run), python=self.python, arrays=self.arrays
-            )
+            run.made[self.key] = run.rows(self.take(run), python=self.python, arrays=self.arrays)
         return run.made[self.key]
 
 

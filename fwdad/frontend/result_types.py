@@ -36,7 +36,8 @@ def type_by_source(
 ) -> Any:
     """The type of a function's result, in its structure, from the function's source.
 
-    The lengths that the source needs are added to ``known``. ``CannotInferError`` if the source cannot be read or traced.
+    The lengths that the source needs are added to ``known``.
+    ``CannotInferError`` if the source cannot be read or traced.
     """
     writer = writer_of(function)
     if writer is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class Results:
         return [containers[k] for k, _ in self._changes]
 
     def __call__(
-        self, values: list[Any], containers: list[Any] | None = None, runs: type[Run] = Run
+        self, values: list[Any], containers: list[Any] | None = None, runs: Callable[..., Run] = Run
     ) -> Any:
         """Change the caller's containers, and make the function's return value."""
         if containers is None:

@@ -16,6 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from fwdad.core.gc_pause import NoCollection
+from fwdad.core.lifted_code import ORIGINALS
 from fwdad.eager.lifting.carried import show
 from fwdad.eager.lifting.texts import texts
 from fwdad.errors import MissingRuleError
@@ -85,7 +86,7 @@ def find_lines(f: FunctionType) -> Found | None:
 
 def _found_in(f: FunctionType, name: str, lines: list[str]) -> Found | None:
     """The definition of a function in a text; None if it does not match the function."""
-    code = f.__code__
+    code = ORIGINALS.get(id(f.__code__), f.__code__)
     start, end = _statement(lines, code)
     found = _find(code, _module(name, lines, start, end), _is_own)
     if found is None:

@@ -105,7 +105,8 @@ def call_tape(tracer: Tracer, tape: Tape, args: tuple[Any, ...], kwargs: dict[st
     for x in map(container_of, tape.rebuild.changed(flat.containers)):
         outside.may_change(x)
         recorder.journal.touch(x)
-    return made_in(recorder, tape.rebuild(results, flat.containers, functools.partial(_Run, tracer)))
+    run = functools.partial(_Run, tracer)
+    return made_in(recorder, tape.rebuild(results, flat.containers, run))
 
 
 CALLED[Tape] = call_tape

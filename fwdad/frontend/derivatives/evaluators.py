@@ -179,7 +179,7 @@ def _fitting(recorder: Any, v: Any, x: Symbol) -> Symbol | None:
 
 @builtin(api.derivative)
 def _derivative(
-    tracer: Tracer,
+    tracer: Any,
     f: Any,
     x: Any = NOT_GIVEN,
     *,

@@ -68,8 +68,9 @@ def infer(
 ) -> Any:
     """The type of ``function(*args, **kwargs)``; None or a string is returned as it is.
 
-    ``known`` holds assumed lengths, to which those that a source needs are added; ``place`` returns where the user calls the function.
-    ``CannotInferError`` if the function raises for every sample, or if the type depends on values.
+    ``known`` holds assumed lengths, to which those that a source needs are added; ``place`` returns
+    where the user calls the function. ``CannotInferError`` if the function raises for every sample,
+    or if the type depends on values.
     """
     broadcasts = function in BROADCASTING or (function is np.where and len(args) == 3)
     if ufunc_of(function) is not None and not is_pure(function):

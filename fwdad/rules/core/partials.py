@@ -38,8 +38,6 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
 
     One that is not kept, but multiplied by another scaling at once, may be the user's array.
     """
-    if type(d) is np.memmap:
-        d = np.asarray(d)
     if type(d) is np.ndarray:
         if type(y) is np.ndarray and d.dtype is _DOUBLE and y.dtype is _DOUBLE:  # the commonest
             shape, dtype = y.shape, _DOUBLE
@@ -61,7 +59,14 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         return float(d)
     if isinstance(d, (complex, np.complexfloating)):
         return complex(d)
-    raise TypeError(f"a partial must be a number or an array, not {type(d).__name__}")
+    return own_partial(_plain_array(d), primals, y, kept=kept)
+
+
+def _plain_array(d: Any) -> np.ndarray:
+    """A file's memory as an array, which is no other class; ``TypeError`` for anything else."""
+    if type(d) is not np.memmap:
+        raise TypeError(f"a partial must be a number or an array, not {type(d).__name__}")
+    return np.asarray(d)
 
 
 def _among(raw: Any, primals: Sequence[Any]) -> bool:
