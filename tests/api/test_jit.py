@@ -337,6 +337,52 @@ def test_what_has_a_type_that_numba_does_not_know_runs_under_numpy(dtype):
     assert_array_equal(f(X), X * 2 + X[0])
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[x > 1] * 2,
+        lambda x: x[[2, 0]] * 2,
+        lambda x: np.roll(x, 1) + 1,
+        lambda x: np.diag(np.outer(x, x)) * 2.0,
+        lambda x: np.polyval([1, 2, 3], x),
+    ],
+)
+def test_another_byte_order_runs_under_numpy(f):
+    pytest.importorskip("numba")
+    x = np.array([0.5, 1.5, 2.5]).astype(">f8")
+    assert_array_equal(fwdad.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_a_function_made_inside_is_put_under_jit(backend):
+    if backend == "numba":
+        pytest.importorskip("numba")
+
+    def called(x):
+        return np.sum(fwdad.jit(lambda y: y * y * x)(x))
+
+    def decorated(x):
+        @fwdad.jit(parallel=True)
+        def h(y):
+            return y * y * x
+
+        return np.sum(h(x))
+
+    def differentiated(x):
+        return np.sum(fwdad.jit(fwdad.grad(lambda y: np.sum(y**3) * x[0]))(x)) / 3
+
+    expected = 3 * X**2
+    for f in (called, decorated):
+        assert fwdad.jit(f, backend=backend)(X) == f(X)
+        for transform in (fwdad.grad, fwdad.jacfwd, fwdad.jacrev):
+            assert_allclose(transform(f)(X), expected)
+            assert_allclose(fwdad.jit(transform(f), backend=backend)(X), expected)
+    expected = 2 * X * X[0] + np.array([np.sum(X**2), 0.0, 0.0])[: len(X)]
+    for transform in (fwdad.grad, fwdad.jacfwd):
+        assert_allclose(transform(differentiated)(X), expected)
+        assert_allclose(fwdad.jit(transform(differentiated), backend=backend)(X), expected)
+
+
 WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None  # as if it were not installed

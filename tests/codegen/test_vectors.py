@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 numba = pytest.importorskip("numba")
 
+import fwdad  # noqa: E402
 from fwdad.codegen.llvm.vector_functions import FUNCTIONS  # noqa: E402
 from fwdad.codegen.runtime import libmvec  # noqa: E402  (needs Numba)
 from tests.tiers import every  # noqa: E402
@@ -175,6 +176,24 @@ def test_the_end_of_a_page_is_not_crossed():
 
 
 SPECIAL = [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 5e-324, 0.5]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x ** np.arange(len(x)),
+        lambda x: np.power(2.0, x) * np.arange(len(x)),
+        lambda x: (x + 1) ** (x > 0.2),
+    ],
+)
+def test_integers_beside_single_precision(f):
+    """The last elements of a row are read by a mask, of one function for each type."""
+    for n in (3, 8, 19):
+        x = np.linspace(0.1, 0.9, n, dtype=np.float32)
+        found = fwdad.jit(f, backend="numba")(x)
+        assert found.dtype == f(x).dtype
+        np.testing.assert_allclose(found, f(x), rtol=1e-6)
 
 
 def test_exact_functions():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fwdad
+from tests.differences import central_differences
 
 X = np.array([1.0, 2.0, 3.0])
 D = {"p": 2.0, "q": np.array([1.0, 2.0])}
@@ -146,3 +147,28 @@ def test_argnums_of_numpy():
 
     found = fwdad.jit(fwdad.grad(f, argnums=np.int64(-1)), backend="numpy")(X, 2 * X)
     np.testing.assert_array_equal(found, X)
+
+
+def of_a_local_function(x):
+    return np.sum(fwdad.jacobian(lambda y: y * x * np.sum(y))(x) @ x)
+
+
+def of_a_local_function_with_its_value(x):
+    y, slopes = fwdad.value_and_jacobian(lambda y, c: y * x * c)(x, 2.0)
+    return np.sum(slopes @ y)
+
+
+def of_a_local_function_of_a_number(x):
+    return fwdad.derivative(lambda t: t**3 * x[0])(x[1])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [of_a_local_function, of_a_local_function_with_its_value, of_a_local_function_of_a_number],
+)
+def test_the_derivative_of_a_local_function_is_called_later(f):
+    expected = central_differences(f, X)
+    for transform in (fwdad.grad, fwdad.jacfwd, fwdad.jacrev):
+        np.testing.assert_allclose(transform(f)(X), expected, rtol=1e-6, atol=1e-6)
+        found = fwdad.jit(transform(f), backend="numpy")(X)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)

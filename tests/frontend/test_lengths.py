@@ -87,3 +87,36 @@ def test_values_and_gradients_are_right(f, backend):
         for chunk in (1, 2, 3):
             found = fwdad.jacobian(f, a, mode="forward", chunk=chunk)
             assert_allclose(found, central_differences(f, a), rtol=1e-9, atol=1e-9)
+
+
+def squares(x):
+    return np.array([a * a for a in x])
+
+
+fwdad.elementwise(squares, lambda x, _y: 2 * x)
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 5), (5, 3)])
+def test_a_length_that_the_source_of_a_rule_needs_is_assumed(first, second):
+    """Its result is as long as the list that it is made of, in each call anew."""
+
+    def mean(x):
+        return np.sum(squares(x)) / len(squares(x))
+
+    def looped(x):
+        y, s = squares(x), 0.0
+        for k in range(len(y)):
+            s += y[k] * k
+        return s
+
+    arrays = [np.arange(1.0, n + 1.0) for n in (first, second)]
+    for f in (mean, looped, lambda x: np.var(squares(x))):
+        value, slope = fwdad.jit(f), fwdad.jit(fwdad.grad(f))
+        for x in arrays:
+            expected = central_differences(f, x)
+            assert_allclose(value(x), f(x))
+            assert_allclose(slope(x), expected, rtol=1e-6)
+            assert_allclose(fwdad.vjp(f, x)[1](1.0), expected, rtol=1e-6)
+            assert_allclose(fwdad.jacrev(f)(x), expected, rtol=1e-6)
+            product = fwdad.linearize(f, x)[1] @ np.ones(len(x))
+            assert_allclose(product, np.sum(expected), rtol=1e-6)

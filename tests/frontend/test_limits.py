@@ -33,6 +33,8 @@ def iterator_used_twice(a):
     pairs = zip(a, a)
     total = 0.0
     for x, y in pairs:
+        if x > 9:
+            break
         total += x * y
     for x, y in pairs:  # here: second time
         total += x + y

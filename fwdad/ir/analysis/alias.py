@@ -61,10 +61,18 @@ def _copies(op: Apply) -> bool:
         return op.outputs[0].type.ndim == 2
     if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
         return all(v.type.dtype.kind != "c" for v in values_in(op.args))
-    if op.function is np.ndarray.astype:
-        casts = op.outputs[0].type.dtype != op.args[0].type.dtype
-        return casts or op.kwargs.get("copy", True) is True
-    return False
+    if _converts(op):
+        return True
+    return op.function is np.ndarray.astype and op.kwargs.get("copy", True) is True
+
+
+def _converts(op: Apply) -> bool:
+    """Whether a call that may return its argument makes an array of another dtype of it."""
+    record = record_of(op.function)
+    if record.memory is not Memory.MAYBE or not (record.by_layout or record.passes):
+        return False
+    dtype = op.outputs[0].type.dtype
+    return all(v.type.dtype != dtype for v in values_in(op.args))
 
 
 def is_rearranged(op: Apply) -> bool:

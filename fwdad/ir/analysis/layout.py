@@ -309,6 +309,8 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
     record = record_of(f)
     worst = max((orders.of(a) for a in arrays), default=Order.ROWS)
     like = max(map(orders.like, arrays), default=Like.SAME)
+    if f is np.ascontiguousarray:
+        return Order.ROWS, Like.SAME
     if not aliased_arguments(op):
         if f is np.ndarray.copy and not orders.copied:
             return worst, Like.OTHER
@@ -321,8 +323,6 @@ def _called(orders: Orders, op: Apply, v: Value) -> tuple[Order, Like]:
         return (Order.ANY if v.type.ndim > 1 else Order.REPEATED), like
     if f in (view_or_zeros, view_or_copy) and orders.of(op.args[3]) is Order.ROWS:
         return orders.of(op.args[0]), orders.like(op.args[0])
-    if f is np.ascontiguousarray:
-        return Order.ROWS, Like.SAME
     by_layout = record.by_layout and f is not np.asfortranarray
     if worst is Order.ROWS and by_layout and order_of(op) == "C":
         return worst, like

@@ -55,10 +55,8 @@ def own_partial(d: Any, primals: Sequence[Any], y: Any, *, kept: bool = True) ->
         return +d if shared and isinstance(raw, np.ndarray) else d
     if hasattr(d, "__fwdad_symbolic__"):  # by call_rule in a rule that holds for symbols
         return d.copy()
-    if isinstance(d, (float, int, np.floating, np.integer, np.bool_)):
-        return float(d)
-    if isinstance(d, (complex, np.complexfloating)):
-        return complex(d)
+    if isinstance(d, (float, int, complex, np.number, np.bool_)):
+        return complex(d) if isinstance(d, (complex, np.complexfloating)) else float(d)
     return own_partial(_plain_array(d), primals, y, kept=kept)
 
 

@@ -134,7 +134,7 @@ class Spaces:
         kind = d.dtype.kind if hasattr(d, "dtype") else np.asarray(d).dtype.kind
         if kind == "c":
             d = np.conjugate(d)
-        if isinstance(d, (int, float, np.number)):
+        if isinstance(d, (int, float, np.number)) and np.isfinite(d):
             return y_bar * d
         return self.recorder.apply(scale_lanes, (d, y_bar), {})
 

@@ -118,22 +118,26 @@ def iterator_behind_a_branch(a):
     return first * next(it)  # here
 
 
-@refuses("two loops over one `zip`, `enumerate` or `reversed`", V, part="second time")
+@refuses("two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early", V, part="second time")
 def zip_used_twice(a):
     pairs = zip(a, a)
     total = 0.0
     for x, y in pairs:
+        if x > 9:
+            break
         total += x * y
     for x, y in pairs:  # here
         total += x + y
     return total
 
 
-@refuses("two loops over one `zip`, `enumerate` or `reversed`", V, part="second time")
+@refuses("two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early", V, part="second time")
 def enumerate_used_twice(a):
     k, r = enumerate(a), reversed(a)
     total = 0.0
     for _, x in k:
+        if x > 9:
+            break
         total += x
     for x in r:
         total *= x
