@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.errors import Location, UntraceableError
+from fwdad.frontend.example_run import ExampleRun
 from fwdad.frontend.syntax.raising import may_raise
 from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.ir.builder.recorder import Recorder
@@ -26,21 +26,15 @@ from fwdad.ir.ops import (
     Block,
     Call,
     Check,
-    Effect,
     Op,
     Operand,
     Program,
     Value,
-    is_array,
-    walk,
 )
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.primitives.computed import computed
-from fwdad.ir.primitives.identity import identity
-from fwdad.ir.rewrite import all_used
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import BOOL, Size
-from fwdad.tangents.alike import alike
 from fwdad.transforms.passes.dead import must_run
 
 _MOST = 16  # elements of an array whose values are assumed
@@ -126,6 +120,7 @@ class Ways:
         self._loops: list[OfLoop] = []  # that are open, the innermost last
         self.taken = False
         self._decisions = 0
+        self._example = ExampleRun(recorder)
         self.reason = ""  # of the first refusal
         self.place: Location | None = None  # of the first that was taken
         self.catches = False
@@ -221,44 +216,7 @@ class Ways:
 
     def _observed(self, v: Value) -> Any:
         """The value in the example, by running the operations so far."""
-        inputs = self._inputs()
-        known = {value for value, _ in inputs}
-        ops: list[Op] = []
-        for block in self._recorder.blocks:
-            for p in block.params:
-                outer = self._recorder.given.get(p)
-                if p not in known and outer in known:
-                    copied = np.ndarray.copy if is_array(p) else identity
-                    ops.append(Apply(copied, (outer,), outputs=(p,)))
-                    known.add(p)
-            for op in block.ops:
-                puts_out = any(isinstance(each, Effect) for each in walk(Block(ops=[op])))
-                if all_used(op) <= known and not puts_out:
-                    ops.append(op)
-                    known.update(op.outputs)
-        if v not in known:
-            return UNBOUND
-        block = Block([value for value, _ in inputs], self._needed(v, ops), [v])
-        program = Program("example", block)
-        try:
-            run = compiled(numpy_source(program))
-            return run(*(alike(x) if isinstance(x, np.ndarray) else x for _, x in inputs))[0]
-        except Exception:  # noqa: BLE001  (what the program itself raises for the example)
-            return UNBOUND
-
-    def _needed(self, v: Value, ops: list[Op]) -> list[Op]:
-        """The operations that a value depends on, with those that write into its memory."""
-        owners = self._recorder.definitions.owners
-        values, memory, kept = {v}, set(owners(v)), []
-        for op in reversed(ops):
-            written = {o for w in op.writes() for o in owners(w)}
-            if values.isdisjoint(op.outputs) and memory.isdisjoint(written):
-                continue
-            kept.append(op)
-            used = all_used(op)
-            values |= used
-            memory.update(o for u in used if is_array(u) for o in owners(u))
-        return kept[::-1]
+        return self._example.value(v, self._inputs())
 
 
 def always_comes_by(recorder: Recorder) -> bool:

@@ -118,7 +118,11 @@ def iterator_behind_a_branch(a):
     return first * next(it)  # here
 
 
-@refuses("two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early", V, part="second time")
+@refuses(
+    "two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early",
+    V,
+    part="second time",
+)
 def zip_used_twice(a):
     pairs = zip(a, a)
     total = 0.0
@@ -131,7 +135,11 @@ def zip_used_twice(a):
     return total
 
 
-@refuses("two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early", V, part="second time")
+@refuses(
+    "two loops over one `zip`, `enumerate`, `map` or generator, the first of which is left early",
+    V,
+    part="second time",
+)
 def enumerate_used_twice(a):
     k, r = enumerate(a), reversed(a)
     total = 0.0
