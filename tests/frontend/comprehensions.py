@@ -569,3 +569,150 @@ def determinant(x):
     return np.linalg.det(
         np.array([[g(a) * b + (i == j) for j, b in enumerate(x)] for i, a in enumerate(x)])
     )
+
+
+@program
+def chosen(x):
+    return sum([v * v for v in x if v > 0])
+
+
+@program
+def chosen_and_counted(x):
+    k = [g(v) for v in x if v > 0]
+    return np.mean(k) + len(k)
+
+
+@program
+def chosen_pairs(x):
+    k = [(i, g(v)) for i, v in enumerate(x) if v > 0]
+    return sum(i * v for i, v in k)
+
+
+@program
+def largest_of_chosen(x):
+    return max([g(v) for v in x if v > 0])
+
+
+@program
+def ends_of_chosen(x):
+    k = [v for v in x if v > 0]
+    return k[0] * k[-1]
+
+
+@program
+def chosen_and_unpacked(x):
+    a, b, c = [v for v in x if v > 0]
+    return a * b * c
+
+
+@program
+def chosen_and_sorted(x):
+    k = [v for v in x if v > 0]
+    k.sort()
+    return k[0]
+
+
+@program
+def two_clauses(x):
+    return sum([a * b for a in x for b in x if a > b])
+
+
+@program
+def two_clauses_and_a_test(x):
+    return sum([a * b for a in x if a > 0 for b in x])
+
+
+@program
+def two_tests(x):
+    return np.sum(np.array([v for v in x if v > 0 if v < 0.6]) ** 2)
+
+
+@program
+def a_known_test(x):
+    return sum([x[i] for i in range(4) if i != 2])
+
+
+@program
+def chosen_places(x):
+    k = [i for i in range(4) if x[i] > 0]
+    return sum(x[i] * i for i in k)
+
+
+@program
+def none_chosen(x):
+    k = [v for v in x if v > 9]
+    return x[0] if not k else k[0]
+
+
+@program
+def chosen_of_a_list(x):
+    return sum([v for v in [x[0], x[1] * 2, x[2]] if v > 0])
+
+
+@program
+def chosen_of_a_generator(x):
+    return np.sum([w for w in (g(v) for v in x) if w > 0.05])
+
+
+@program
+def two_lists(x):
+    k = [v for v in x if v > 0]
+    l = [v for v in x if v <= 0]
+    return sum(k) * sum(l)
+
+
+@program
+def chosen_arrays(x):
+    k = [x * v for v in x if v > 0]
+    return np.sum(np.array(k) ** 2)
+
+
+@program
+def chosen_lists(x):
+    k = [[v, v * v] for v in x if v > 0]
+    return sum(p[0] * p[1] for p in k)
+
+
+@program
+def chosen_for_a_dict(x):
+    k = {i: v for i, v in enumerate(x) if v > 0}
+    return sum(k.values())
+
+
+@program
+def chosen_by_index(x):
+    k = [v for v in x if not (v < 0)]
+    n = len(k)
+    return sum(k[i] * k[n - 1 - i] for i in range(n))
+
+
+@program
+def quicksort(x):
+    def q(l):
+        if len(l) <= 1:
+            return l
+        p = l[0]
+        return q([v for v in l[1:] if v < p]) + [p] + q([v for v in l[1:] if v >= p])
+
+    s = q(list(x))
+    return sum(v * (i + 1) for i, v in enumerate(s))
+
+
+@program
+def chosen_views(x):
+    y = x.copy()
+    k = [r for r in y.reshape(4, 1) if r[0] > 0]
+    y[0] = 9.0
+    return sum(np.sum(r) for r in k)
+
+
+@program
+def chosen_tuples(x):
+    pts = [(x[i], x[i + 1]) for i in range(3)]
+    k = [p for p in pts if p[0] > 0]
+    return sum(p[0] * p[1] for p in k)
+
+
+@program
+def product_of_chosen(x):
+    return math.prod([v for v in x if v > 0])

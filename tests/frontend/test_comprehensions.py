@@ -118,3 +118,21 @@ def test_the_first_iterable_of_a_sum_is_evaluated_outside():
         return sum(x * x for x in x) + sum(a * b for x in [x, 2.0 * x] for a, b in zip(x, x[::-1]))
 
     assert_allclose(fwdad.jit(f)(LONG), f(LONG))
+
+
+def squares_of_some(x):
+    return sum([v * v for v in x if v > 0.2])
+
+
+def places_of_some(x):
+    return sum([x[k] * k for k in [i for i, v in enumerate(x) if v > 0.2]])
+
+
+@pytest.mark.parametrize("f", [squares_of_some, places_of_some])
+def test_one_tape_serves_all_that_values_choose(f):
+    value, slope = fwdad.jit(f, backend="numpy"), fwdad.jit(fwdad.grad(f), backend="numpy")
+    for x in (LONG, -LONG, np.sin(9 * LONG), LONG[::-1].copy()):
+        assert_allclose(value(x), f(x))
+        assert_allclose(slope(x), central_differences(f, x), rtol=1e-6, atol=1e-9)
+    assert fwdad.cache_info(value).traces == 1
+    assert fwdad.cache_info(slope).traces == 1

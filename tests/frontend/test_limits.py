@@ -192,7 +192,7 @@ def random_generator(x):
 
 
 def length_of_a_comprehension(a):
-    return [x for x in a if x > 0]  # here: depends on values
+    return {k: x for k, x in enumerate(a) if x > 0}  # here: depends on values
 
 
 def unknown_c_function(x):

@@ -56,7 +56,9 @@ def keys(x):
 
 
 def some_of(x):
-    return sum([v * v for v in x if v > 0.4]) + 0.0 * x[0]
+    items = [v * v for v in x if v > 0.4]
+    items.sort()
+    return sum(items) + 0.0 * x[0]
 
 
 def filtered(x):
@@ -186,7 +188,7 @@ def test_second_derivatives(f):
 
 def test_lengths_that_many_values_decide():
     with pytest.raises(UntraceableError, match="whose length depends on values"):
-        fwdad.jit(lambda x: sum([v for v in np.tile(x, 100) if v > 0.4]))(MIXED)
+        fwdad.jit(lambda x: len({v * 0 for v in np.tile(x, 100) if v > 0.4}))(MIXED)
 
 
 @pytest.mark.parametrize("f", PROGRAMS)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
+from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import generators, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
-from fwdad.frontend.syntax.growing_lists.filled import list_all
+from fwdad.frontend.syntax.growing_lists.filled import filled_by_loop, list_all, place_of_items
+from fwdad.frontend.syntax.growing_lists.growing_tuples import growing_list
 from fwdad.frontend.syntax.iterators import Iterator, Mapped
+from fwdad.frontend.syntax.loops import WithoutWarnings
+from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.ops import Block
+from fwdad.ir.symbol import Symbol
 
 _UNDECIDED = (
     "a comprehension whose length depends on values cannot be traced: use np.where or a mask"
 )
+
+_FIRST, _ITEMS, _SUM = "$first", "$items", "$sum"
+"""Names that no program has: the iterable of the outermost clause, and what a loop makes."""
+
+
+class _Chosen(NamedTuple):
+    """A comprehension some of whose items may be left out: what it is over, and its generator."""
+
+    values: Any  # None if they can be asked for once only
+    frame: Frame
+    run: Any
 
 
 class Comprehensions:
@@ -32,15 +49,19 @@ class Comprehensions:
     def eval_ListComp(self, node: ast.ListComp) -> Any:
         source = self._source(node.generators, node.elt)
         self.position.at(node)
-        made = list_all(self.tracer, source) if isinstance(source, Mapped) else self._all(source)
+        made = list_all(self.tracer, source) if isinstance(source, Mapped) else None
+        if made is None:
+            made = self._grown(node, source)
+        if made is None:
+            made = self._all(source)
         return self.recorder.journal.fresh(made) if type(made) is list else made
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         source = self._source(node.generators, node.elt)
         if isinstance(source, Mapped):
             return source
-        frame, run = source
-        return Iterator(self.tracer, generators.resumed(self.tracer, frame, None, run))
+        run = generators.resumed(self.tracer, source.frame, None, source.run)
+        return Iterator(self.tracer, run)
 
     def eval_SetComp(self, node: ast.SetComp) -> Any:
         items = self._all(self._source(node.generators, node.elt))
@@ -55,17 +76,21 @@ class Comprehensions:
         """All items of a comprehension, one by one."""
         if isinstance(source, Mapped):
             return iteration.items(self.tracer, source)
-        frame, run = source
-        with self.position.within(frame):
-            return list(run)
+        with self.position.within(source.frame):
+            return list(source.run)
 
     def _source(self, clauses: list[ast.comprehension], element: ast.expr) -> Any:
-        """The items of a comprehension; where some may be left out, a frame and a generator."""
+        """The items of a comprehension; where some may be left out, how they are found."""
         first, outer = self.tracer.evaluate(clauses[0].iter), self.position.frame
-        plain = len(clauses) == 1 and not clauses[0].ifs
-        if not plain or iteration.is_lazy(self.tracer, first):
+        plain, lazy = (
+            len(clauses) == 1 and not clauses[0].ifs,
+            iteration.is_lazy(self.tracer, first),
+        )
+        if lazy or not plain:
+            values = first if lazy else iteration.again(self.tracer, first)
+            items = iteration.walk(self.tracer, values)
             frame = self._frame_inside(outer, clauses)
-            return frame, self._nest(clauses, 0, iteration.walk(self.tracer, first), element)
+            return _Chosen(None if lazy else values, frame, self._nest(clauses, 0, items, element))
 
         def item(x: Any) -> Any:
             with self.position.inside(self._frame_inside(outer, clauses), None):
@@ -104,6 +129,77 @@ class Comprehensions:
                 items = iteration.walk(self.tracer, inner)
                 yield from self._nest(clauses, depth + 1, items, element)
 
+    def _grown(self, node: ast.ListComp, source: _Chosen) -> Any:
+        """The list that a loop appends to, where values decide what is on it; else None."""
+        place = place_of_items(self.tracer)
+        if place is None or source.values is None or not self._is_chosen(node, source.values):
+            return None
+        before, lists = self.recorder.latest, len(self.recorder.lists)
+        items = growing_list(self.tracer, [], place)
+        put = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
+        statement = ast.Expr(ast.Call(put, [node.elt], []))
+        try:
+            with WithoutWarnings():
+                self._loop(node, node.generators, source.values, statement, {_ITEMS: items})
+        except (UntraceableError, AlwaysRaises):  # which is met again, item by item
+            self.recorder.cut_behind(before)
+            del self.recorder.lists[lists:]
+            return None
+        filled_by_loop(self.tracer, place)
+        return items
+
+    def _is_chosen(self, node: ast.ListComp, values: Any) -> bool:
+        """Whether values decide if the first item is taken, as far as can be seen there."""
+        block = Block()
+        try:
+            with self.recorder.region(block) as region:
+                region.repeats = True
+                frame = self._frame_inside(self.position.frame, node.generators)
+                with self.position.within(frame):
+                    chosen = self._is_chosen_in(node.generators, values)
+                region.undo()
+        except (UntraceableError, AlwaysRaises):
+            return False
+        return chosen
+
+    def _is_chosen_in(self, clauses: list[ast.comprehension], values: Any) -> bool:
+        for clause in clauses:
+            values = values if clause is clauses[0] else self.tracer.evaluate(clause.iter)
+            item = next(iteration.walk(self.tracer, iteration.again(self.tracer, values)), None)
+            if item is None:
+                return False
+            self.assignments.assign(clause.target, item)
+            held = [self.tracer.truth(self.tracer.evaluate(test)) for test in clause.ifs]
+            if any(type(h) is Symbol for h in held):
+                return True
+            if not all(held):
+                return False
+        return False
+
+    def _loop(
+        self,
+        node: ast.expr,
+        clauses: list[ast.comprehension],
+        values: Any,
+        statement: ast.stmt,
+        names: dict[str, Any],
+    ) -> Frame:
+        """Execute a statement for each item that clauses take, with some more names; the frame."""
+        frame = self._frame_inside(self.position.frame, clauses)
+        names = {_FIRST: values, **names}
+        frame.names.own |= names.keys()
+        frame.locals.update({**names, **dict.fromkeys((*FLOW, "$stop"), False)})
+        for clause in reversed(clauses):
+            for test in reversed(clause.ifs):
+                statement = ast.If(test, [statement], [])
+            outermost = clause is clauses[0]
+            over = ast.Name(_FIRST, ast.Load()) if outermost else clause.iter
+            statement = ast.For(clause.target, over, [statement], [], None)
+        ast.fix_missing_locations(ast.copy_location(statement, node))
+        with self.position.within(frame):
+            self.tracer.run(statement)
+        return frame
+
     def is_sum_of_generator(self, node: ast.Call) -> bool:
         return (
             isinstance(node.func, ast.Name)
@@ -118,19 +214,6 @@ class Comprehensions:
         """``sum(… for …)`` as a loop, so that its length need not be known."""
         generator = node.args[0]
         assert isinstance(generator, ast.GeneratorExp)
-        total, first = "$sum", "$first"
         values = self.tracer.evaluate(generator.generators[0].iter)  # outside of its own names
-        frame = self._frame_inside(self.position.frame, generator.generators)
-        frame.names.own |= {total, first}
-        frame.locals.update({total: 0, first: values, **dict.fromkeys((*FLOW, "$stop"), False)})
-        statement: ast.stmt = ast.AugAssign(ast.Name(total, ast.Store()), ast.Add(), generator.elt)
-        for g in reversed(generator.generators):
-            for test in reversed(g.ifs):
-                statement = ast.If(test, [statement], [])
-            outermost = g is generator.generators[0]
-            over = ast.Name(first, ast.Load()) if outermost else g.iter
-            statement = ast.For(g.target, over, [statement], [], None)
-        ast.fix_missing_locations(ast.copy_location(statement, node))
-        with self.position.within(frame):
-            self.tracer.run(statement)
-        return frame.locals[total]
+        add = ast.AugAssign(ast.Name(_SUM, ast.Store()), ast.Add(), generator.elt)
+        return self._loop(node, generator.generators, values, add, {_SUM: 0}).locals[_SUM]

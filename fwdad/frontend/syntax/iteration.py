@@ -60,6 +60,13 @@ class Steps:
     more: Callable[[int], bool] | None = None
 
 
+@dataclass
+class _Stepped:
+    """What has been asked how to iterate over it."""
+
+    steps: Steps
+
+
 def steps(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over an iterable; ``UntraceableError`` for one that is not supported."""
     x = iterable(tracer, x)
@@ -152,6 +159,7 @@ def _over_items(tracer: Tracer, x: Any) -> Steps:
 OVER: dict[type, Callable[[Any, Any], Steps]] = {
     Range: _over_range, Count: _over_range,
     Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed, Mapped: _mapped,
+    _Stepped: lambda _tracer, x: x.steps,
 }  # fmt: skip
 
 
@@ -314,6 +322,15 @@ def number_of(tracer: Tracer, found: Steps) -> int:
 def _from_zero(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over an iterable with a counter from zero in steps of one."""
     return from_zero(tracer, steps(tracer, x))
+
+
+def again(tracer: Tracer, x: Any) -> Any:
+    """The same items, which can be asked for any number of times."""
+    if not isinstance(x, ITERATORS):
+        return x
+    found = _from_zero(tracer, x)
+    end(tracer, x)
+    return _Stepped(found)
 
 
 def from_zero(tracer: Tracer, found: Steps) -> Steps:

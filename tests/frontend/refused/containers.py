@@ -46,9 +46,16 @@ def long_list(x):
     return total
 
 
-@refuses("comprehensions of which a value decides the length", V, part="depends on values")
+@refuses("dict and set comprehensions of which a value decides the length", V, part="depends on")
 def comprehension(a):
-    return [x for x in a if x > 1]  # here
+    return {k: x for k, x in enumerate(a) if x > 1}  # here
+
+
+@refuses("list comprehensions like that, used as no array can be", V, part="depends on values")
+def list_comprehension(a):
+    items = [x for x in a if x > 1]  # here
+    items.sort()
+    return items
 
 
 @refuses("`filter` by values", V, part="`filter`")

@@ -17,13 +17,13 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.growing_lists.growing import Items
-from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples, growing_list
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.one_body import loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Block, Op, Value, walk
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import ArrayType, Number, Size, Type, number_type
 
 _FEW = 8  # items
@@ -40,19 +40,42 @@ def list_all(tracer: Tracer, x: Any) -> Any:
     if isinstance(x, Iterator) or iteration.sequence(x) is not None:
         return iteration.items(tracer, x)
     found = iteration.from_zero(tracer, iteration.steps(tracer, x))
-    found.length = iteration.number_of(tracer, found)
-    made = _filled(tracer, found.length, found.item) if found.one_body else None
+    made = _pushed(tracer, found) if found.one_body else None
+    if made is None:
+        found.length = iteration.number_of(tracer, found)
+        made = _filled(tracer, found.length, found.item) if found.one_body else None
     iteration.end(tracer, x)
     return list(iteration.walk_steps(tracer, found)) if made is None else made
 
 
+def _pushed(tracer: Tracer, found: iteration.Steps) -> Items | None:
+    """The list of all items where only the run tells how many there are; None elsewhere."""
+    recorder, place, length = tracer.recorder, place_of_items(tracer), found.length
+    if place is None or type(length) is not Symbol:
+        return None
+    if recorder.examples.forced(length.value) is not UNBOUND:  # which the tape assumes from now on
+        return None
+    before, lists = recorder.latest, len(recorder.lists)
+    items = growing_list(tracer, [], place)
+
+    def body(k: Symbol | None) -> bool:
+        items.append(found.item(k))
+        return False
+
+    try:
+        loop(recorder, (0, length, 1), None, body)
+    except (UntraceableError, AlwaysRaises):  # which is met again, item by item
+        recorder.cut_behind(before)
+        del recorder.lists[lists:]
+        return None
+    filled_by_loop(tracer, place)
+    return items
+
+
 def _filled(tracer: Tracer, length: int, item: Callable[[Any], Any]) -> Items | None:
     """The list of ``item(k)`` for all k below a length; None if it is to be made item by item."""
-    recorder, at = tracer.recorder, tracer.position.exact()
-    place = None if at is None else (at.filename, at.line, at.column, "items")
-    if not _FEW <= length < iteration.ENDLESS or recorder.catchers:
-        return None
-    if place is None or tracer.growing.get(place) is ONE_BY_ONE:
+    recorder, place = tracer.recorder, place_of_items(tracer)
+    if place is None or not _FEW <= length < iteration.ENDLESS:
         return None
     before, lists = recorder.latest, len(recorder.lists)
     try:
@@ -70,12 +93,26 @@ def _filled(tracer: Tracer, length: int, item: Callable[[Any], Any]) -> Items | 
         recorder.cut_behind(before)
         del recorder.lists[lists:]
         return None
-    tracer.growing[place] = ONE_BODY
+    filled_by_loop(tracer, place)
     return made.items()
 
 
+def place_of_items(tracer: Tracer) -> Any:
+    """The place of the list that is made here, if a loop may fill it; else None."""
+    at = tracer.position.exact()
+    if at is None or tracer.recorder.catchers:
+        return None
+    place = (at.filename, at.line, at.column, "items")
+    return None if tracer.growing.get((place, "how")) is ONE_BY_ONE else place
+
+
+def filled_by_loop(tracer: Tracer, place: Any) -> None:
+    """Note that a loop fills the list that is made at a place."""
+    tracer.growing[place, "how"] = ONE_BODY
+
+
 def fill_one_by_one(growing: dict[Any, Any]) -> bool:
-    """Give up all lists that are filled by one body; returns whether there were any."""
+    """Give up all lists that are filled by loops; returns whether there were any."""
     places = [place for place, how in growing.items() if how is ONE_BODY]
     growing.update(dict.fromkeys(places, ONE_BY_ONE))
     return bool(places)
