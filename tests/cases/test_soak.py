@@ -30,8 +30,8 @@ def short(x):
 
 
 def untraced(x):
-    kept = [x[k] for k in range(3) if x[k] > 0.4]
-    return kept[0] * kept[1]
+    kept = {k: x[k] for k in range(3) if x[k] > 0.4}
+    return kept[1] * kept[2]
 
 
 def stacked(x):

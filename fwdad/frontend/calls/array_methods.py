@@ -214,7 +214,7 @@ def _dot(tracer: Tracer, a: Symbol, b: Any, out: Any = None) -> Any:
 def _tolist(tracer: Tracer, a: Symbol) -> Any:
     if not a.is_array:
         return _item(tracer, a)
-    made = filled.list_all(tracer, Mapped(a, functools.partial(_tolist, tracer)))
+    made = filled.list_all(tracer, Mapped(a, lambda: functools.partial(_tolist, tracer)))
     return tracer.recorder.journal.fresh(made) if type(made) is list else made
 
 

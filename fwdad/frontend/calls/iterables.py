@@ -89,7 +89,7 @@ def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
         return tracer.call(f, (x,) if len(xs) == 1 else x, {})
 
     if not iteration.is_lazy(tracer, rows):
-        return Mapped(rows, item)
+        return Mapped(rows, lambda: item)
     return Iterator(tracer, map(item, iteration.walk(tracer, rows)))
 
 

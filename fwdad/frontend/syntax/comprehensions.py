@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fwdad.errors import UntraceableError
@@ -92,12 +93,17 @@ class Comprehensions:
             frame = self._frame_inside(outer, clauses)
             return _Chosen(None if lazy else values, frame, self._nest(clauses, 0, items, element))
 
-        def item(x: Any) -> Any:
-            with self.position.inside(self._frame_inside(outer, clauses), None):
-                self.assignments.assign(clauses[0].target, x)
-                return self.tracer.evaluate(element)
+        def begin() -> Callable[[Any], Any]:
+            frame = self._frame_inside(outer, clauses)
 
-        return Mapped(first, item)
+            def item(x: Any) -> Any:
+                with self.position.inside(frame, None):
+                    self.assignments.assign(clauses[0].target, x)
+                    return self.tracer.evaluate(element)
+
+            return item
+
+        return Mapped(first, begin)
 
     def _frame_inside(self, outer: Frame, clauses: list[ast.comprehension]) -> Frame:
         """A frame with a comprehension's own names, which sees those around it."""

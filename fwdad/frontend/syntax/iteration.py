@@ -140,8 +140,13 @@ def _reversed(tracer: Tracer, x: Reversed) -> Steps:
 
 
 def _mapped(tracer: Tracer, x: Mapped) -> Steps:
-    inner = _from_zero(tracer, x.iterable)
-    return replace(inner, item=lambda k: x.item(inner.item(k)), span=(0, inner.length, 1))
+    inner, in_turn = _from_zero(tracer, x.iterable), x.begin()
+
+    def item(k: Any) -> Any:
+        in_loop = type(k) is Symbol  # whose iterations see nothing of one another
+        return (x.begin() if in_loop else in_turn)(inner.item(k))
+
+    return replace(inner, item=item, span=(0, inner.length, 1))
 
 
 def _over_items(tracer: Tracer, x: Any) -> Steps:

@@ -138,10 +138,14 @@ class Reversed:
 
 @dataclass
 class Mapped(OfTrace):
-    """``map``, or a generator expression: what a function makes of each item."""
+    """``map``, or a generator expression: what a function makes of each item.
+
+    ``begin`` returns the function for a run through the items: functions that are defined in it see
+    the names of its last item.
+    """
 
     iterable: Any
-    item: Callable[[Any], Any]
+    begin: Callable[[], Callable[[Any], Any]]
     used: bool = False
     begun: Iterator | None = None
 
