@@ -720,17 +720,17 @@ def product_of_chosen(x):
 
 @program
 def functions_that_see_the_last_name(x):
-    return sum(f(x[0]) for f in [lambda v: v * t * k for k, t in enumerate(x)])  # noqa: B023
+    return sum(f(x[0]) for f in [lambda v: v * t * k for k, t in enumerate(x)])
 
 
 @program
 def functions_in_a_generator(x):
-    return sum(f(x[0]) * k for k, f in enumerate(lambda v: v * t for t in x))  # noqa: B023
+    return sum(f(x[0]) * k for k, f in enumerate(lambda v: v * t for t in x))
 
 
 @program
 def functions_by_a_loop(x):
     s = 0.0
-    for f in [lambda v: v * t for t in x]:  # noqa: B023
+    for f in [lambda v: v * t for t in x]:
         s = s + f(x[1])
     return s
