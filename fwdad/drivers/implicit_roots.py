@@ -255,8 +255,8 @@ _DEPENDS_ON = ("bounds", "ranges", "x1", "x2", "minimizer_kwargs")
 _MINIMISERS = (
     "minimize", "minimize_scalar", "least_squares", "leastsq", "golden", "brent", "fminbound",
     "fmin", "fmin_powell", "fmin_bfgs", "fmin_cg", "fmin_ncg", "fmin_tnc", "fmin_l_bfgs_b",
-    "fmin_slsqp", "fmin_cobyla", "brute", "basinhopping", "differential_evolution", "dual_annealing", "shgo",
-    "direct",
+    "fmin_slsqp", "fmin_cobyla", "brute", "basinhopping", "differential_evolution",
+    "dual_annealing", "shgo", "direct",
 )  # fmt: skip
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     **dict.fromkeys(("brentq", "brenth", "ridder", "bisect", "toms748", "newton"), _scalar),
