@@ -437,6 +437,7 @@ def test_what_a_package_stores_has_its_tangents(monkeypatch):
 
 def test_lengths_that_only_the_results_have():
     """The ufunc of Legendre functions is given arrays, which tell it how many to compute."""
+
     def f(p):
         return special.lqn(2, p[0] / 4)[0] * p[1]
 

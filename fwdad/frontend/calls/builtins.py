@@ -114,7 +114,8 @@ def _signature(tracer: Interpreter, f: Any, **options: Any) -> Any:
         f = types.MethodType(f.function, class_of(f.owner))  # whatever it is bound to
     elif isinstance(f, OfFunction) and f.kind is types.BuiltinMethodType:
         f = f.like
-    return tracer.inline.call_function(inspect.signature, (f,), options)
+    by_source: Any = inspect.signature
+    return tracer.inline.call_function(by_source, (f,), options)
 
 
 @builtin(importlib.import_module)

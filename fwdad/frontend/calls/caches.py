@@ -75,7 +75,7 @@ class Cached(OfFunction):
     keys: dict[Any, Any] = field(default_factory=dict)
 
     @property
-    def like(self) -> Any:  # type: ignore[override]
+    def like(self) -> Any:
         """The function itself."""
         return self.function
 

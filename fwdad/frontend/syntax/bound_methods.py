@@ -32,7 +32,7 @@ class BoundArrayMethod(OfFunction):
         return type(self.like)
 
     @property
-    def like(self) -> Any:  # type: ignore[override]
+    def like(self) -> Any:
         """The method of a value that is known."""
         return native(getattr, example_of(self.owner), self.name)
 

@@ -304,12 +304,12 @@ class OfStack(OfFunction):
     name: str
 
     @property
-    def owner(self) -> Stack:  # type: ignore[override]
+    def owner(self) -> Stack:
         """The stack."""
         return self.stack
 
     @property
-    def like(self) -> Any:  # type: ignore[override]
+    def like(self) -> Any:
         """The method of the class."""
         return getattr(contextlib.ExitStack, self.name)
 

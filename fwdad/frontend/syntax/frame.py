@@ -126,7 +126,7 @@ class Method(OfFunction):
         return _BOUND_AS.get(type(self.function), MethodType)
 
     @property
-    def like(self) -> Any:  # type: ignore[override]
+    def like(self) -> Any:
         """The function itself, whose attributes a method has."""
         return self.function
 
