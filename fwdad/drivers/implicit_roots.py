@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.drivers.jacobian import jacobian
-from fwdad.drivers.solver_call import as_tuple, bound, solve_plainly
+from fwdad.drivers.solver_call import as_tuple, bound, by_name, solve_plainly
 from fwdad.eager.activity import is_active
 from fwdad.eager.build import unseen
 from fwdad.eager.calls.dispatch import call, handler
@@ -221,21 +221,19 @@ def _reported(solver: Any, name: str) -> Callable[..., Any]:
 def _minimum(solver: Any) -> Callable[..., Any]:
     """The handler of ``minimize`` and its relatives, which refuses derivatives.
 
-    Line searches, parabolas through three points and differences of values leave numbers that are
-    far from the derivative of the minimum, and nobody would notice. The minimum of a function that
-    carries no derivative is found as usual.
+    Line searches, parabolas through three points, comparisons and differences of values leave
+    numbers that are far from the derivative of the minimum, and nobody would notice. The minimum of
+    a function that carries no derivative is found as usual.
     """
 
     def find(args: Any, kwargs: Any) -> Any:
-        given = bound(solver, args, kwargs)
-        f, extra = next(iter(given.values())), as_tuple(given["args"])
-        more = given.get("kwargs") or {}
-        report, _ = solve_plainly(solver, given, extra)
-        limits: Any = given.get("bounds")
-        limits = (limits.lb, limits.ub) if hasattr(limits, "lb") else limits
-        value = call(f, report.x, *extra, **more)
-        if is_active((value, *(limits if isinstance(limits, (list, tuple)) else ()))):
-            number = np.ndim(report.x) == 0
+        given = by_name(solver, args, kwargs)
+        result, active = solve_plainly(solver, given, as_tuple(given.get("args", ())))
+        others: Any = [given.get(name) for name in _DEPENDS_ON]
+        others = [(x.lb, x.ub) if hasattr(x, "lb") else x for x in others]
+        if active or is_active(others):
+            found = getattr(result, "x", result)
+            number = np.ndim(found[0] if isinstance(found, tuple) else found) == 0
             instead = (
                 "scipy.optimize.newton(lambda t: fwdad.derivative(f, t), x0)"
                 if number
@@ -247,14 +245,22 @@ def _minimum(solver: Any) -> Callable[..., Any]:
                 f"minimum is a root of the gradient, and roots have derivatives: use {instead}, "
                 "where x0 is the minimum found, by fwdad.stop_gradient(...)"
             )
-        return report
+        return result
 
     return find
 
 
+_DEPENDS_ON = ("bounds", "ranges", "x1", "x2", "minimizer_kwargs")
+"""What a minimum depends on, beside its function."""
+_MINIMISERS = (
+    "minimize", "minimize_scalar", "least_squares", "leastsq", "golden", "brent", "fminbound",
+    "fmin", "fmin_powell", "fmin_bfgs", "fmin_cg", "fmin_ncg", "fmin_tnc", "fmin_l_bfgs_b",
+    "fmin_slsqp", "fmin_cobyla", "brute", "basinhopping", "differential_evolution",
+    "dual_annealing", "shgo", "direct",
+)  # fmt: skip
 _KINDS: dict[str, Callable[[Any], Callable[..., Any]]] = {
     **dict.fromkeys(("brentq", "brenth", "ridder", "bisect", "toms748", "newton"), _scalar),
-    **dict.fromkeys(("minimize", "minimize_scalar", "least_squares"), _minimum),
+    **dict.fromkeys(_MINIMISERS, _minimum),
     "fsolve": _fsolve,
     "root": functools.partial(_reported, name="x"),
     "root_scalar": functools.partial(_reported, name="root"),

@@ -21,7 +21,9 @@ from fwdad.evaluation.evaluators import stop_gradient
 from fwdad.tangents.chunk import Chunk
 
 R = TypeVar("R")
-_CALLABLES = ("f", "func", "fun", "fprime", "fprime2", "jac", "hess", "hessp", "Dfun")
+_CALLABLES = (
+    "f", "func", "fun", "fprime", "fprime2", "jac", "hess", "hessp", "Dfun", "fhess", "fhess_p",
+)  # fmt: skip
 _AS_THEY_ARE = ("callback", "constraints")
 Watched = Callable[[Any], Any]
 """Makes duals of the numbers that a solver passes to a function."""
@@ -58,6 +60,11 @@ def bound(solver: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     return dict(given.arguments)
 
 
+def by_name(solver: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments of a call by name, without defaults: a name may exclude another one."""
+    return dict(inspect.signature(solver).bind(*args, **kwargs).arguments)
+
+
 def as_tuple(args: Any) -> tuple[Any, ...]:
     """Further arguments, of which one alone may be no tuple."""
     return args if isinstance(args, tuple) else (args,)
@@ -67,7 +74,9 @@ def solve_plainly(
     solver: Any, given: dict[str, Any], extra: tuple[Any, ...], **changed: Any
 ) -> tuple[Any, bool]:
     """The result of a solver on plain numbers, and whether its functions returned derivatives."""
-    options = {**given, **changed, "args": ()}
+    options = {**given, **changed}
+    if "args" in options:
+        options["args"] = ()
     more = options.pop("kwargs", None) or {}
     active = False
 

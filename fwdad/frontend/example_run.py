@@ -6,6 +6,7 @@ example at many branches asks for is found in time that grows with the program's
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -28,37 +29,63 @@ class ExampleRun:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._values: dict[Value, Any] = {}
-        self._run: list[tuple[Block, list[Op]]] = []  # what has been run of each open block
-        self._kept = 0
         self._gives_up = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._values: dict[Value, Any] = {}
+        self._known: set[Value] = set()  # what has been run, or can be
+        self._seen: list[tuple[Block, list[Op]]] = []  # of each open block
+        self._pending: list[Op] = []  # which have been seen, and not run
+        self._written: set[Op] = set()  # those run that write into memory
+        self._kept = 0
 
     def value(self, v: Value, inputs: Inputs) -> Any:
         """The value in the example; UNBOUND if that is unknown."""
-        if not self._gives_up:
-            self._go_on(inputs)
         if self._gives_up:  # what is on another way than the example's may raise
             return self._alone(v, inputs)
-        return self._values.get(v, UNBOUND)
+        self._see(inputs)
+        if v not in self._known:
+            return UNBOUND
+        if v not in self._values:
+            self._run()
+        return self._alone(v, inputs) if self._gives_up else self._values[v]
 
-    def _go_on(self, inputs: Inputs) -> None:
-        """Run what has been written since the last time."""
-        if not self._stands():
-            self._values, self._run, self._kept = {}, [], 0
+    def _see(self, inputs: Inputs) -> None:
+        """Look at what has been written since the last time."""
+        gone = self._gone()
+        self._pending = [op for op in self._pending if op not in gone]
+        if gone & self._written:
+            self._begin()
         for value, x in inputs:
-            if value not in self._values:
+            if value not in self._known:
+                self._known.add(value)
                 self._values[value] = alike(x) if isinstance(x, np.ndarray) else x
-        ops = []
-        known = set(self._values)
-        blocks = self._recorder.blocks
-        self._run += [(block, []) for block in blocks[len(self._run) :]]
-        for block, done in self._run:
-            ops += self._of_arguments(block, known)
-            ops += _runnable(block.ops[len(done) :], known)
-            done += block.ops[len(done) :]
-        if not ops:
-            return
-        made = {out for op in ops for out in op.outputs}
+        self._seen += [(block, []) for block in self._recorder.blocks[len(self._seen) :]]
+        for block, seen in self._seen:
+            self._pending += self._of_arguments(block, self._known)
+            self._pending += _runnable(block.ops[len(seen) :], self._known)
+            seen += block.ops[len(seen) :]
+
+    def _gone(self) -> set[Op]:
+        """Forget the operations that are in no open block any more; returns them."""
+        blocks, gone = self._recorder.blocks, set[Op]()
+        for depth, (block, seen) in enumerate(self._seen):
+            open_still = depth < len(blocks) and blocks[depth] is block
+            if open_still and block.ops[: len(seen)] == seen:
+                continue
+            same = zip(seen, block.ops, strict=False)
+            kept = sum(1 for _ in itertools.takewhile(lambda two: two[0] is two[1], same))
+            first = kept if open_still else 0
+            gone.update(seen[first:], *(ops for _, ops in self._seen[depth + 1 :]))
+            del seen[first:], self._seen[depth + open_still :]
+            break
+        return gone
+
+    def _run(self) -> None:
+        """Run what has been seen."""
+        ops, self._pending = self._pending, []
+        made = list({out for op in ops for out in op.outputs})
         used = dict.fromkeys(u for op in ops for u in all_used(op) if u in self._values)
         block = Block([*used], ops, [*made])
         try:
@@ -67,18 +94,9 @@ class ExampleRun:
             self._gives_up = True
             return
         self._values.update(zip(made, results, strict=True))
+        self._written.update(op for op in ops if op.writes())
         self._kept += sum(y.nbytes for y in results if isinstance(y, np.ndarray))
         self._gives_up = self._kept > _MOST
-
-    def _stands(self) -> bool:
-        """Whether all that has been run is still there, in open blocks, and nothing before it."""
-        blocks = self._recorder.blocks
-        if len(blocks) < len(self._run):
-            return False
-        return all(
-            block is now and block.ops[: len(done)] == done
-            for (block, done), now in zip(self._run, blocks, strict=False)
-        )
 
     def _of_arguments(self, block: Block, known: set[Value]) -> list[Op]:
         """Copies that stand for the arguments of a function that is differentiated."""

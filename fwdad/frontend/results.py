@@ -31,7 +31,7 @@ from fwdad.frontend.result_parts import (
     TupleOf,
 )
 from fwdad.frontend.slots import original
-from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.iterators import CLASSES
@@ -163,7 +163,7 @@ class Results:
             return self._listed(x)
         if isinstance(x, Assembled):
             return MadeOf(x.make, self._take(x.entries))
-        if isinstance(x, (Closure, Method, OfTrace)) or type(x) in CLASSES:
+        if isinstance(x, OfTrace) or type(x) in CLASSES:
             if isinstance(x, Closure):
                 what, wanted = "a function defined in a traced function", "what it computes"
             else:

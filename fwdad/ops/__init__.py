@@ -25,6 +25,7 @@ from fwdad.ops.record import (
     Record,
     Risk,
     functions_with,
+    is_of_polynomials,
     own_op,
     record_of,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Record",
     "Risk",
     "functions_with",
+    "is_of_polynomials",
     "own_op",
     "record_of",
 ]

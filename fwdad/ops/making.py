@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwdad.ops.record import Layout, Risk, op
+from fwdad.ops.record import Layout, Risk, also, op
 
 op(np.zeros, np.empty, layout=Layout.C, order_at=2, constant=True, fill=0, has_loop=True)
 op(np.ones, layout=Layout.C, order_at=2, constant=True, fill=1, has_loop=True)
@@ -50,3 +50,7 @@ op(np.fromstring, np.histogram, np.histogram2d, np.histogramdd, risk=Risk.RAISES
 # -- arrays of other classes
 op(np.ma.MaskedArray, np.ma.array, np.ma.asarray, cannot_carry="masked arrays")
 op(np.matrix, np.asmatrix, cannot_carry="numpy.matrix")
+also(
+    np.polyadd, np.polysub, np.polymul, np.polydiv, np.polyder, np.polyint, np.polyval,
+    takes_polynomials=True,
+)  # fmt: skip

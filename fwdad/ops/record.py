@@ -158,6 +158,8 @@ class Record:
         It reads only its arguments, writes nothing, and calls or keeps none of them.
     special_method : str
         The method by which a class says what it does.
+    takes_polynomials : bool
+        It asks whether an argument is an ``np.poly1d``, and returns one then.
     """
 
     own: bool = False
@@ -212,6 +214,7 @@ class Record:
     parameters: Parameters = UNKNOWN
     pure: bool = False
     special_method: str = ""
+    takes_polynomials: bool = False
 
     @property
     def may_be_view(self) -> bool:
@@ -298,6 +301,11 @@ def record_of(f: Any) -> Record:
         if getattr(sys.modules.get(module), f.__name__, None) is f:
             return known
     return _UNKNOWN
+
+
+def is_of_polynomials(f: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a function is given a polynomial of which it asks the class, besides its array."""
+    return np.poly1d in map(type, args) and record_of(f).takes_polynomials
 
 
 def functions_with(holds: Callable[[Record], bool]) -> list[Any]:

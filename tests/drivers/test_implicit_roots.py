@@ -231,7 +231,32 @@ MINIMA = {
             hessp=lambda t, p, a: 2 * p,
         ).x
     ),
+    "golden": lambda x: optimize.golden(lambda t: (t - x[0]) ** 2, brack=(0, 1)),
+    "brent": lambda x: optimize.brent(quartic, args=(x,), full_output=True)[0],
+    "fminbound": lambda x: optimize.fminbound(quartic, 0, 9, args=(x,)),
+    "fminbound's bounds": lambda x: optimize.fminbound(lambda t: t**2, x[0], 9.0),
+    "fmin": lambda x: optimize.fmin(lambda t: (t[0] - x[0]) ** 2, [0.2], disp=0),
+    "fmin_powell": lambda x: optimize.fmin_powell(lambda t: (t[0] - x[0]) ** 2, [0.2], disp=0),
+    "fmin_bfgs": lambda x: optimize.fmin_bfgs(lambda t: (t[0] - x[0]) ** 2, [0.2], disp=0),
+    "fmin_ncg": lambda x: optimize.fmin_ncg(
+        lambda t: np.sum((t - x) ** 2), np.zeros(2), lambda t: 2 * (t - x), disp=0
+    ),
+    "Nelder-Mead": lambda x: (
+        optimize.minimize(lambda t: (t[0] - x[0]) ** 2, [0.2], method="Nelder-Mead").fun
+    ),
+    "leastsq": lambda x: optimize.leastsq(lambda t: t - x, [0.2, 0.3])[0],
+    "brute": lambda x: optimize.brute(lambda t: (t - x[0]) ** 2, [(0, 3)], Ns=5, finish=None),
+    "differential_evolution": lambda x: (
+        optimize.differential_evolution(quartic, [(0, 3)], args=(x,), seed=1, polish=False).x
+    ),
+    "basinhopping": lambda x: (
+        optimize.basinhopping(quartic, [0.2], niter=1, minimizer_kwargs={"args": (x,)}, seed=1).x
+    ),
 }
+
+
+def quartic(t, x):
+    return np.sum((t**2 - x[0]) ** 2 + x[1] * t)
 
 
 @pytest.mark.parametrize("name", MINIMA)
@@ -239,6 +264,21 @@ MINIMA = {
 def test_minima_have_no_derivative_through_their_iterations(name, way):
     with pytest.raises(fwdad.errors.MissingRuleError, match="root of the gradient"):
         way(MINIMA[name], X)
+
+
+@pytest.mark.parametrize("name", ["golden", "fmin", "brent", "minimize_scalar", "brute"])
+def test_minima_have_no_derivative_under_jit(name):
+    f = MINIMA[name]
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-15)
+    for derivative in (fwdad.jacrev, fwdad.jacfwd):
+        with pytest.raises(fwdad.errors.MissingRuleError, match="root of the gradient"):
+            fwdad.jit(derivative(f))(X)
+
+
+def test_a_search_that_python_cannot_run_is_not_traced():
+    """Its comparisons would leave a derivative of 0; what it returns shares memory."""
+    with pytest.raises(fwdad.errors.UntraceableError, match="not those of its source"):
+        fwdad.jit(fwdad.jacrev(MINIMA["Nelder-Mead"]))(X)
 
 
 def test_a_minimum_of_what_carries_no_derivative_is_a_number():

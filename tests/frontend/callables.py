@@ -1,8 +1,11 @@
 """Programs that call functions: closures, partial, recursion, decorators."""
 
 import functools
+import inspect
 import math
 import operator
+import types
+from collections.abc import Callable
 from functools import partial, reduce
 
 import numpy as np
@@ -100,6 +103,81 @@ def map_and_filter(x, y):
     doubled = list(map(lambda t: t * 2, [x, y]))
     kept = list(filter(lambda p: p[0] > 1, [(1, x), (2, y)]))
     return doubled, kept, list(map(operator.add, [x, y], [1, 2])), sum(map(math.sin, (x, y)))
+
+
+class Scaled:
+    """Methods of which programs ask questions."""
+
+    rate = 3.0
+
+    def meth(self, v, w=2.0):
+        """Scale v."""
+        return v * self.rate * w
+
+    def again(self):
+        return self.meth
+
+
+class Doubled(Scaled):
+    def meth(self, v):
+        above = super().meth
+        return above(v) * (1.0 if callable(above) and above.__name__ == "meth" else 7.0)
+
+
+scaled, doubled = Scaled(), Doubled()
+kept_method = scaled.meth
+
+
+@program((1.0,), (2.0,))
+def questions_about_methods(x):
+    m = scaled.meth
+    answers = (
+        callable(m), hasattr(m, "__call__"), hasattr(m, "rate"), callable(Scaled().meth),
+        m.__name__, m.__qualname__, m.__doc__, m.__defaults__, getattr(m, "__name__", "?"),
+        m.__self__ is scaled, m.__func__ is Scaled.meth, m.__class__ is types.MethodType,
+        isinstance(m, types.MethodType), isinstance(m, types.FunctionType), type(m).__name__,
+        isinstance(m, Callable), inspect.ismethod(m), inspect.isfunction(m),
+    )  # fmt: skip
+    return x * (1.0 if callable(m) else 2.0), m.__func__(scaled, x), doubled.meth(x), answers
+
+
+@program((1.0,), (2.0,))
+def methods_that_are_compared(x):
+    same = scaled.meth == scaled.meth, scaled.meth == kept_method, kept_method == scaled.again()
+    others = scaled.meth == doubled.meth, scaled.meth != scaled.again, scaled.meth is scaled.meth
+    table = {kept_method: x, scaled.again: 2.0 * x}
+    inside = scaled.meth in (doubled.meth, kept_method)
+    return same, others, table[scaled.meth], table[scaled.again], inside
+
+
+@program((V,), (W,))
+def questions_about_methods_of_arrays(a):
+    total, mean = a.sum, np.ones(2).mean
+    answers = callable(total), callable(mean), hasattr(total, "__call__"), hasattr(total, "node")
+    names = total.__name__, total.__qualname__, total.__doc__ == np.ndarray.sum.__doc__
+    kinds = isinstance(a.sum, Callable), callable(a[0].conjugate), callable(a), callable(a[0])
+    return a * (1.0 if all(answers[:3]) else 2.0), answers, names, kinds, total(), mean()
+
+
+@program((1.0,), (2.0,))
+def questions_about_functions_inside(x):
+    def g(t):
+        return t * x
+
+    cached, looped = functools.lru_cache(g), np.vectorize(g)
+    items = iter([x])
+    answers = (
+        callable(g), callable(cached), callable(looped), hasattr(g, "__qualname__"),
+        callable(items.__next__), callable([x].append), callable(items), callable([g]),
+        isinstance(g, Callable), isinstance(g, types.FunctionType), type(g).__name__,
+    )  # fmt: skip
+    return cached(2.0), answers, functools.wraps(scaled.meth)(lambda v: v + x).__name__
+
+
+@program((1.0,), (2.0,))
+def signatures(x):
+    m, f = inspect.signature(scaled.meth), inspect.signature(Scaled.meth)
+    return x * len(m.parameters), list(m.parameters), list(f.parameters)
 
 
 @program((1.0,), (2.0,))

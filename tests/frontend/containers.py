@@ -131,6 +131,17 @@ def zip_and_sorted_of_known_lists(x):
     return pairs
 
 
+@program((1.0, 2.0, 3.0), (3.0, 1.0, 2.0))
+def sorted_by_what_is_known_of_the_keys(x, y, z):
+    named = {"b": x, "a": y}
+    rows = [["c", 1, x], ["a", 2, [y]], ["c", 0, z]]
+    rows.sort(reverse=True)
+    lengths = sorted([(2, x), (), (1,)], reverse=True)
+    by_key = sorted(named, key=lambda name: (name, named[name]))
+    pairs = sorted([("b", x), ("a", z)])
+    return sorted(named.items()), pairs, rows, lengths, by_key
+
+
 @program((1.0, 2.0), (-3.0, 4.0), (0.0, 0.0))
 def any_and_all(x, y):
     return any([x > 0, y > 0]), all(t > 0 for t in (x, y)), any([]), all([])

@@ -146,6 +146,22 @@ def puts(a):
     return y
 
 
+@program((V, 5.0), (W, 5.0), (V, 1.0))
+def places_of_nothing(a, limit):
+    y, z = a.copy(), np.array(a[2])
+    np.place(y, y > limit, np.extract(y > limit, a))
+    np.place(z, z > limit, np.extract(z > limit, a))
+    np.place(y, y > 10 * limit, a[a > 10 * limit])
+    return y, z
+
+
+@program((V, 0.1), (W, 50.0))
+def places_of_too_little(a, limit):
+    y = np.abs(a)
+    np.place(y, y > 0.5, a[a > limit])
+    return y
+
+
 @program((V,), (W,))
 def lists_become_arrays(a):
     y = np.array([a[0], a[1] * 2, 1])

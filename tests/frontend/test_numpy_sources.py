@@ -88,6 +88,41 @@ PROGRAMS = {
 }
 
 
+LINE = np.poly1d([1.5, -0.5])
+POLYNOMIALS = {
+    "polyadd": lambda x: np.polyadd(np.poly1d(x), LINE)(x[:2]),
+    "polyadd to an array": lambda x: np.polyadd([1.0, 2.0], np.poly1d(x)).coeffs,
+    "polysub": lambda x: np.polysub(np.poly1d(x), [1.0, 2.0])(0.3),
+    "polymul": lambda x: np.polymul(np.poly1d(x), np.poly1d(x[:2])).coeffs,
+    "polymul by an array": lambda x: np.polymul(np.poly1d(x), [1.0, 2.0])(0.3),
+    "polyder": lambda x: np.polyder(np.poly1d(x), 2).coeffs,
+    "polyint": lambda x: np.polyint(np.poly1d(x), 2, k=[x[0], 1.0])(0.3),
+    "polyval": lambda x: np.polyval([1.0, 2.0, 3.0], np.poly1d(x))(0.3),
+    "operators": lambda x: (np.poly1d(x) * LINE - np.poly1d(x[:3])).integ().deriv()(0.3),
+}
+
+
+@pytest.mark.parametrize("f", POLYNOMIALS.values(), ids=POLYNOMIALS)
+def test_polynomials_stay_polynomials(f):
+    slopes = central_differences(f, X)
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-13)
+    for wrap in (fwdad.jacfwd, fwdad.jacrev):
+        assert_allclose(wrap(f)(X), slopes, rtol=1e-7, atol=1e-8)
+        assert_allclose(fwdad.jit(wrap(f))(X), slopes, rtol=1e-7, atol=1e-8)
+    assert_allclose(fwdad.jacobian(f, X, mode="forward", chunk=2), slopes, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_quotient_of_polynomials(part):
+    def f(x):
+        return np.polydiv(np.poly1d(x[[0, 3, 1]]), LINE)[part](0.3)
+
+    slopes = central_differences(f, X)
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-13)
+    assert_allclose(fwdad.jacobian(f, X, mode="forward"), slopes, rtol=1e-7, atol=1e-8)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(f))(X), slopes, rtol=1e-7, atol=1e-8)
+
+
 @pytest.mark.slow_cases("gradient at active places", "corrcoef", "cov of two")
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
 def test_values_and_derivatives(f):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import integrate, interpolate, optimize, signal, stats
+from scipy import integrate, interpolate, linalg, optimize, signal, special, stats
 
 import fwdad
 from fwdad.errors import UntraceableError
@@ -433,6 +433,47 @@ def test_what_a_package_stores_has_its_tangents(monkeypatch):
         second = hessian(x)
         of_slopes = central_differences(fwdad.grad(lambda p: f(p).sum()), x)
         assert_allclose(second, of_slopes, rtol=1e-6, atol=1e-7)
+
+
+def test_lengths_that_only_the_results_have():
+    """The ufunc of Legendre functions is given arrays, which tell it how many to compute."""
+
+    def f(p):
+        return special.lqn(2, p[0] / 4)[0] * p[1]
+
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-14)
+    with pytest.raises(fwdad.errors.MissingRuleError, match="_lqn"):
+        fwdad.jit(fwdad.jacfwd(f))(X)
+
+
+@pytest.mark.parametrize("compute_expm", [False, True])
+def test_a_number_that_may_be_none_as_a_length(compute_expm):
+    """The number of squarings, which only large matrices have."""
+
+    def f(p):
+        found = linalg.expm_frechet(np.diag(p[:2]), np.eye(2), compute_expm=compute_expm)
+        return found[0] if compute_expm else found
+
+    fast, slope = fwdad.jit(f), fwdad.jit(fwdad.jacfwd(f))
+    for x in (X, 0.01 * X, 9.0 * X):
+        assert_allclose(fast(x), f(x), rtol=1e-12)
+        assert_allclose(slope(x), central_differences(f, x), rtol=1e-6, atol=1e-8)
+
+
+def test_a_method_of_the_users_is_given_to_a_package():
+    class Model:
+        rate = 2.0
+
+        def density(self, t):
+            return self.rate * t**2
+
+    model = Model()
+
+    def f(p):
+        return integrate.quad(model.density, 0.0, p[0])[0]
+
+    assert_allclose(fwdad.jit(f)(X), f(X), rtol=1e-12)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(X), [2.0 * X[0] ** 2, 0.0, 0.0], rtol=1e-10)
 
 
 def test_a_text_of_numbers_is_not_a_constant():

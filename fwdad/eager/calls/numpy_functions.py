@@ -17,7 +17,7 @@ from fwdad.eager.lifting.lift import lift
 from fwdad.eager.memory.reach import check_objects
 from fwdad.eager.memory.shadow import SHADOWED
 from fwdad.eager.memory.stale import ARRAYS, check_copied, check_lists
-from fwdad.ops import record_of
+from fwdad.ops import is_of_polynomials, record_of
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import RULES, find_rule
 from fwdad.tangents.chunk import Chunk
@@ -51,6 +51,8 @@ def call_numpy(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if duck is not None:
         types_ = tuple({type(a) for a in args if hasattr(type(a), "__array_function__")})
         return call(type(duck).__array_function__, duck, f, types_, args, kwargs)
+    if is_of_polynomials(f, args):
+        return call(f._implementation, *args, **kwargs)
     args = protocols.rows_apart(f, args)
     if SHADOWED:
         written = record_of(f).writes  # an `a.flat` among them is no copy of its items

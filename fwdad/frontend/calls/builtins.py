@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, NoReturn
-
-import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.purity import is_trusted
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import class_attribute, is_stand_in
 from fwdad.frontend.syntax.attributes import class_of
-from fwdad.frontend.syntax.frame import Closure, Method
+from fwdad.frontend.syntax.bound_methods import example_of
+from fwdad.frontend.syntax.frame import Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
@@ -30,7 +30,7 @@ from fwdad.tangents.namespaces import namespace_of
 def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
     if type(x) is Symbol:
         return _symbol_is_a(tracer, x, classes)
-    if isinstance(x, (Closure, Method, Items)):
+    if isinstance(x, (OfFunction, Items)):
         return issubclass(class_of(x), classes)
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
@@ -47,14 +47,7 @@ def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:
     if isinstance(check, types.FunctionType) and not is_trusted(check):
         tracer.outside.guard_class(type(classes), "__instancecheck__", check)
         return tracer.call(check, (classes, x), {})
-    return native(isinstance, _like(x), classes)  # a protocol asks for attributes
-
-
-def _like(x: Symbol) -> Any:
-    """A value of a symbol's class."""
-    if x.is_array:
-        return np.empty((0,) * x.type.ndim, x.dtype)
-    return class_of(x)(1)
+    return native(isinstance, example_of(x), classes)  # a protocol asks for attributes
 
 
 def _agreed(tracer: Tracer, x: Any, ask: Callable[[type], Any]) -> Any:
@@ -88,9 +81,12 @@ def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
         return hasattr(class_of(o), name)
     if type(o) in CLASSES:
         return _agreed(tracer, o, lambda cls: hasattr(cls, name))
-    if not isinstance(o, Closure) and not tracer.recorder.journal.is_own(namespace_of(o)):
+    if isinstance(o, OfFunction):
+        if class_attribute(o.kind, name) is not None:
+            return True
+    elif not tracer.recorder.journal.is_own(namespace_of(o)):
         found = hasattr(o, name)
-        if isinstance(name, str) and not isinstance(o, (Closure, Method)):
+        if isinstance(name, str):
             tracer.outside.guard(("asked", o, name), found)
         return found
     try:
@@ -110,6 +106,16 @@ def _getattr(tracer: Tracer, o: Any, name: str, *default: Any) -> Any:
 
 
 builtin(hasattr)(has_attribute)
+
+
+@builtin(inspect.signature)
+def _signature(tracer: Interpreter, f: Any, **options: Any) -> Any:
+    if isinstance(f, Method) and isinstance(f.function, types.FunctionType):
+        f = types.MethodType(f.function, class_of(f.owner))  # whatever it is bound to
+    elif isinstance(f, OfFunction) and f.kind is types.BuiltinMethodType:
+        f = f.like
+    by_source: Any = inspect.signature
+    return tracer.inline.call_function(by_source, (f,), options)
 
 
 @builtin(importlib.import_module)
@@ -139,8 +145,10 @@ def _vars(tracer: Tracer, o: Any) -> Any:
 
 @builtin(callable)
 def _callable(tracer: Tracer, x: Any) -> bool:
+    if type(x) is Symbol or isinstance(x, OfFunction):
+        return type(x) is not Symbol
     tracer.values.python_method(x, "__call__")  # guarded, if only as missing
-    return type(x) is not Symbol and (callable(x) or hasattr(x, "node"))
+    return callable(x) or type(x) in CALLED
 
 
 @builtin(functools.partial)

@@ -19,7 +19,7 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.syntax.frame import Closure, names_of
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import container_of
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.builder.recorder import Recorder
@@ -58,7 +58,7 @@ class _Kept:
 
 
 @dataclass(eq=False, repr=False)
-class Cached(OfTrace):
+class Cached(OfFunction):
     """A function under ``functools.lru_cache``, of the trace or from outside.
 
     ``around`` are the blocks open when the cache was made: what they define is one value for it.
@@ -66,11 +66,18 @@ class Cached(OfTrace):
     could see at each call, by known arguments and by None for others.
     """
 
+    kind = functools._lru_cache_wrapper
+
     function: Any
     around: list[Block]
     kept: dict[Any, _Kept] = field(default_factory=dict)
     seen: dict[Any, list[list[Any]]] = field(default_factory=dict)
     keys: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def like(self) -> Any:
+        """The function itself."""
+        return self.function
 
 
 class Decorator(OfTrace):

@@ -36,6 +36,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import OfCall
 from fwdad.ir.analysis.alias import makes_its_own
 from fwdad.ir.symbol import Symbol
+from fwdad.ops import is_of_polynomials
 from fwdad.rules.core.by_position import by_position
 from fwdad.rules.core.registry import find_rule, function_name
 
@@ -198,7 +199,8 @@ class Calls:
 
         Without a ``like=`` of arrays.
         """
-        if f is not np.array and f is not np.copy:  # they may take it for the copy that they make
+        # they may take it for the copy that they make, or ask for its class
+        if f is not np.array and f is not np.copy and not is_of_polynomials(f, args):
             args = tuple(map(self._by_protocol, args))
         like = kwargs.get("like", ())
         if like is None or type(like) is Symbol or type(like) is np.ndarray:

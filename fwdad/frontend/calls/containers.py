@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import operator
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -141,16 +142,29 @@ def in_order(tracer: Tracer, held: list[Any], key: Any = None, reverse: Any = Fa
     """``sorted(held, key=key, reverse=reverse)``: by values, a sort and a gather on the tape."""
     reverse = tracer.values.known(reverse)
     keys = held if key is None else [tracer.call(key, (item,), {}) for item in held]
-    if not mentions_symbols(keys):
-        order = native(lambda: sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse))
-        return [held[k] for k in order]
     if len(held) < 2:
-        return held
+        return list(held)
+    known = _deciding(keys)
+    if known is not None:
+        order = native(lambda: sorted(range(len(keys)), key=known.__getitem__, reverse=reverse))
+        return [held[k] for k in order]
     places = _order(tracer, keys[::-1] if reverse else keys)
     if reverse:  # equal ones stay as they stood
         last = len(held) - 1
         places = [tracer.binary(operator.sub, last, k) for k in places[::-1]]
     return _gathered(tracer, held, places)
+
+
+def _deciding(keys: list[Any]) -> list[Any] | None:
+    """What is known of the keys, if that decides their order: all, or the first items of each."""
+    if not mentions_symbols(keys):
+        return keys
+    if not any(all(type(k).__lt__ is cls.__lt__ for k in keys) for cls in (tuple, list)):
+        return None
+    length = min(i for k in keys for i, item in enumerate(k) if mentions_symbols(item))
+    first = [k[:length] for k in keys]
+    equal = native(lambda: any(a == b for a, b in itertools.combinations(first, 2)))
+    return None if equal else first  # of two that are equal, the values after them decide
 
 
 def _order(tracer: Tracer, keys: list[Any]) -> list[Any]:

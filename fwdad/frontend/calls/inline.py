@@ -14,6 +14,7 @@ import numpy as np
 from fwdad.core.bytecode import only_passes_on
 from fwdad.core.generated_source import TRACES
 from fwdad.core.tracebacks import behind_doors
+from fwdad.eager.calls.dispatch import HANDLERS
 from fwdad.eager.lifting.source import find_source
 from fwdad.eager.lifting.why_missing import Missing, why_missing
 from fwdad.errors import UntraceableError, is_library_file, note_place
@@ -24,7 +25,7 @@ from fwdad.frontend.calls.kinds import (
     public_function,
 )
 from fwdad.frontend.calls.operations import OperationCalls
-from fwdad.frontend.calls.purity import is_of_files, is_trusted
+from fwdad.frontend.calls.purity import is_of_files, is_of_package, is_trusted
 from fwdad.frontend.calls.recursion import Programs, RecursionFound
 from fwdad.frontend.calls.sparse_products import is_product, product
 from fwdad.frontend.numpy_sources.table import SOURCES
@@ -130,6 +131,9 @@ class InlineCalls:
         written: Any = SOURCES.get(f)
         if written is not None:
             f, public = written, f
+        elif f in HANDLERS and is_of_package(f):
+            message = f"the derivatives of {function_name(f)} are not those of its source"
+            raise UntraceableError(message, self.position.location())
         numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
         if source is None and only_passes_on(f.__code__):

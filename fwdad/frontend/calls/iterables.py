@@ -59,6 +59,7 @@ def _len(tracer: Tracer, x: Any) -> Any:
 
 @builtin(range)
 def _range(tracer: Tracer, *bounds: Any) -> Any:
+    bounds = tuple(map(tracer.values.number, bounds))
     own = [tracer.values.python_method(b, "__index__") for b in bounds]
     bounds = tuple(b if f is None else tracer.call(f, (b,), {})
                    for f, b in zip(own, bounds, strict=True))  # fmt: skip

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.arguments import is_record
-from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional
+from fwdad.frontend.syntax.symbols import Maybe, OfFunction, OfTrace, Optional
 from fwdad.ir.symbol import Symbol, UnknownText
 from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
@@ -70,7 +69,7 @@ def mentions_symbols(x: Any) -> bool:
 
 
 def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
-    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, Closure, Method, OfTrace)):
+    if isinstance(x, (Symbol, UnknownText, Maybe, Optional, OfTrace)):
         return True
     if is_static_array(x):
         return x.dtype.hasobject and _mentions(x.ravel().tolist(), seen, in_object=in_object)
@@ -100,7 +99,7 @@ def _mentions(x: Any, seen: set[int], *, in_object: bool = False) -> bool:
     return any(_mentions(part, seen, in_object=in_object) for part in parts)
 
 
-_LOOKED_INTO = (Symbol, Closure, Method, tuple, list, dict)  # among the attributes of an object
+_LOOKED_INTO = (Symbol, OfFunction, tuple, list, dict)  # among the attributes of an object
 _NO_OBJECTS = (type, types.ModuleType, types.FunctionType)
 
 

@@ -28,7 +28,6 @@ from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.calls.made_objects import adopted, held_by
 from fwdad.frontend.guards import CONSTANT, OpaqueError, contents, kind_of, made, outcome
 from fwdad.frontend.slots import is_stand_in, original
-from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Held, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
@@ -37,7 +36,7 @@ from fwdad.rules.core.registry import function_name
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import attributes_of, set_attributes
 
-_UNKNOWN = (Symbol, UnknownText, Held, OfTrace, Closure, Method)
+_UNKNOWN = (Symbol, UnknownText, Held, OfTrace)
 """What stands for values of the program."""
 _AT_MOST = 20_000  # objects that are looked at
 

@@ -22,6 +22,7 @@ from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import is_object
 from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import is_static_array
@@ -61,11 +62,16 @@ def _update_wrapper(
     for name in ("__module__", "__name__", "__doc__"):
         if name in assigned:
             tracer.recorder.journal.bind(wrapper_names, name, tracer.attribute(wrapped, name))
-    attributes = wrapped.held if isinstance(wrapped, Closure) else namespace_of(wrapped) or {}
+    attributes = wrapped.held if isinstance(wrapped, Closure) else _attributes_of(wrapped)
     for name in list(attributes) if updated else []:
         tracer.recorder.journal.bind(wrapper_names, name, tracer.attribute(wrapped, name))
     tracer.recorder.journal.bind(wrapper_names, "__wrapped__", wrapped)
     return wrapper
+
+
+def _attributes_of(f: Any) -> dict[str, Any]:
+    """The namespace of a function, or of the one that a bound method has."""
+    return namespace_of(f.like if isinstance(f, OfFunction) else f) or {}
 
 
 # -- copies

@@ -37,7 +37,7 @@ from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
 from fwdad.frontend.result_parts import Again, MethodOf, Run, Take
 from fwdad.frontend.results import Results
-from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Program, Value
@@ -311,6 +311,8 @@ class _Taken(Results):
         return self._take(x)
 
     def _take(self, x: Any) -> Take:
+        if isinstance(x, Method):
+            return MethodOf(self._take(x.function), self._take(x.owner))
         if isinstance(x, types.MethodType):
             return MethodOf(self._take(x.__func__), self._take(x.__self__))
         if isinstance(x, Closure):

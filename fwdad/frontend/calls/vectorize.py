@@ -10,9 +10,8 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.numpy_sources import vectorized
-from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, type_of_operand, walk
 from fwdad.ir.symbol import Symbol
@@ -21,11 +20,13 @@ from fwdad.ir.types import number_type
 _PYTHON: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-class Vectorized(OfTrace):
+class Vectorized(OfFunction):
     """A function of the trace under ``np.vectorize``; ``options`` has the same options."""
 
+    kind = np.vectorize
+
     def __init__(self, function: Any, options: np.vectorize) -> None:
-        self.function = function
+        self.function = self.like = function
         self.options = options
 
 
@@ -42,7 +43,7 @@ def _vectorize(tracer: Tracer, pyfunc: Any = None, *args: Any, **kwargs: Any) ->
         _refuse(tracer, "with options that are unknown at trace time")
     if pyfunc is None:
         return Decorator(native(lambda: np.vectorize(**kwargs)))
-    stand_in = pyfunc if not isinstance(pyfunc, (Closure, Method, OfTrace)) else _stands_for_it
+    stand_in = pyfunc if not isinstance(pyfunc, OfTrace) else _stands_for_it
     options = native(lambda: np.vectorize(stand_in, *args, **kwargs))
     return Vectorized(pyfunc, options)
 

@@ -172,20 +172,21 @@ def _place(tracer: Tracer, arr: Any, mask: Any, vals: Any) -> None:
     if not _is_array(value):
         recorder.store_where(into, value, chosen)
         return
-    if not into.type.ndim:
-        first = (
-            value
-            if not value.type.ndim
-            else recorder.load(recorder.apply(np.ravel, (value,), {}), 0)
-        )
-        recorder.store_where(into, first, chosen)
+    if not value.type.ndim:
+        recorder.store_where(into, value, chosen)
         return
+    if not into.type.ndim:
+        into, chosen = (recorder.apply(np.reshape, (x, 1), {}) for x in (into, chosen))
     if chosen.type.dtype.kind != "b":  # numbers as an index would be places
         chosen = recorder.apply(np.not_equal, (chosen, 0), {})
     _check_apart(tracer, into, value)
     count = recorder.apply(np.count_nonzero, (chosen,), {})
     flat = value if value.type.ndim == 1 else recorder.apply(np.ravel, (value,), {})
-    places = recorder.apply(np.arange, (count,), {}) % recorder.length(flat, 0)
+    length = recorder.length(flat, 0)
+    enough = tracer.binary(operator.le, count, tracer.binary(operator.mul, count, length))
+    message = "Cannot insert from an empty array!"
+    recorder.check(enough, ValueError, (message,), tracer.position.location())
+    places = recorder.apply(np.arange, (count,), {}) % length
     recorder.store(into, chosen, recorder.load(flat, places))
 
 

@@ -211,7 +211,9 @@ def poly(seq_of_zeros):
 @stands_for(np.polyint)
 def polyint(p, m=1, k=None):
     order = known(m)
-    if isinstance(p, np.poly1d) or order < 0:
+    if isinstance(p, np.poly1d):
+        return np.poly1d(np.polyint(np.asarray(p), order, k))
+    if order < 0:
         return NotImplemented
     p = np.asarray(p)
     if k is None:
@@ -228,7 +230,7 @@ def polyint(p, m=1, k=None):
 @stands_for(np.polymul)
 def polymul(a1, a2):
     if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
-        return NotImplemented
+        return np.poly1d(np.polymul(np.asarray(a1), np.asarray(a2)))
     return np.convolve(_without_leading_zeros(a1), _without_leading_zeros(a2))
 
 

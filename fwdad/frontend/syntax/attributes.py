@@ -28,7 +28,7 @@ from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.subscripts import Subscripts
-from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
+from fwdad.frontend.syntax.symbols import Maybe, OfFunction, OfTrace, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.ways import always_comes_by
 from fwdad.ir.symbol import UNBOUND, Symbol
@@ -72,14 +72,12 @@ class Attributes:
         if type(o) is Range and name in ("start", "stop", "step"):
             return getattr(o, name)
         if type(o) in CLASSES and type(o) is not Iterator:
-            (cls,) = CLASSES[type(o)]
-            message = (
-                f"`{name}` of {with_article(cls.__name__)} that is unknown until run time cannot "
-                "be traced"
-            )
+            kinds = " or ".join(with_article(cls.__name__) for cls in CLASSES[type(o)])
+            message = f"`{name}` of {kinds} that is unknown until run time cannot be traced"
             raise UntraceableError(message, self.position.location())
         if isinstance(o, OfTrace):
-            read: Callable[..., Any] = ATTRIBUTES_OF.get(type(o), refuse_attribute)
+            otherwise = _of_function if isinstance(o, OfFunction) else refuse_attribute
+            read: Callable[..., Any] = ATTRIBUTES_OF.get(type(o), otherwise)
             return read(self.tracer, o, name)
         if self.values.python_method(o, "__getattribute__") is not None:
             self.refuse_getattribute(type(o))
@@ -358,6 +356,22 @@ def refuse_attribute(tracer: Tracer, o: Any, name: str) -> NoReturn:
     raise UntraceableError(message, tracer.position.location())
 
 
+def _of_function(tracer: Tracer, f: OfFunction, name: str) -> Any:
+    """An attribute of a stand-in for a function or a bound method."""
+    if name in ("__class__", "__call__"):
+        return f.kind if name == "__class__" else f
+    bound = issubclass(f.kind, _BOUND)
+    if bound and name == "__self__":
+        return f.owner
+    if f.kind is types.MethodType:
+        return f.like if name == "__func__" else tracer.attribute(f.like, name)
+    if name in functools.WRAPPER_ASSIGNMENTS:
+        return native(getattr, f.like, name) if bound else tracer.attribute(f.like, name)
+    if not bound or class_attribute(f.kind, name) is not None:
+        refuse_attribute(tracer, f, name)
+    raise AlwaysRaises(AttributeError, (f"{f.kind.__name__!r} object has no attribute {name!r}",))
+
+
 class SuperOf:
     """``super()``: attributes of the classes after one, bound to an object."""
 
@@ -396,8 +410,8 @@ def class_of(x: Any) -> type:
     """``type(x)``, also of symbols and of stand-ins for Python's objects."""
     if isinstance(x, growing.Items):
         return list
-    if isinstance(x, (Closure, Method)):
-        return types.FunctionType if isinstance(x, Closure) else types.MethodType
+    if isinstance(x, OfFunction):
+        return x.kind
     if type(x) is not Symbol:
         return original(type(x))
     if x.is_array:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number
 
@@ -17,12 +19,39 @@ METHODS: dict[str, Callable[..., Any]] = {}
 _EXAMPLES = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}
 
 
-class BoundArrayMethod:
+class BoundArrayMethod(OfFunction):
     """A bound method of an unknown array or number."""
 
     def __init__(self, owner: Symbol, name: str) -> None:
         self.owner = self.__self__ = owner
         self.name = self.__name__ = name
+
+    @property
+    def kind(self) -> type:  # type: ignore[override]
+        """The class of bound methods in C."""
+        return type(self.like)
+
+    @property
+    def like(self) -> Any:
+        """The method of a value that is known."""
+        return native(getattr, example_of(self.owner), self.name)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as Python does: one method of the same value."""
+        if not isinstance(other, BoundArrayMethod):
+            return NotImplemented
+        return self.name == other.name and self.owner.value is other.owner.value
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.owner.value))
+
+
+def example_of(x: Symbol) -> Any:
+    """A value of a symbol's class."""
+    t = x.type
+    if isinstance(t, Number):
+        return _EXAMPLES[t.dtype.kind] if t.python else t.dtype.type(1)
+    return np.empty((0,) * t.ndim, x.dtype)
 
 
 def array_method(o: Symbol, name: str) -> BoundArrayMethod:

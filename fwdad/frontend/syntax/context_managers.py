@@ -30,7 +30,7 @@ from fwdad.frontend.syntax.raising import (
     may_raise,
     refuse_vanishing,
 )
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Block, Op
 
@@ -295,11 +295,23 @@ class Stack(OfTrace):
 
 
 @dataclasses.dataclass
-class OfStack(OfTrace):
+class OfStack(OfFunction):
     """A method of a :class:`Stack`."""
+
+    kind = types.MethodType
 
     stack: Stack
     name: str
+
+    @property
+    def owner(self) -> Stack:
+        """The stack."""
+        return self.stack
+
+    @property
+    def like(self) -> Any:
+        """The method of the class."""
+        return getattr(contextlib.ExitStack, self.name)
 
 
 def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import ast
 import builtins
 from dataclasses import dataclass, field
-from types import CellType, FunctionType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from fwdad.eager.lifting.source import Definition, children_of
+from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.ir.symbol import UNBOUND
 
 WORLD = "__fwdad_world__"
@@ -79,9 +88,10 @@ class Names:
 
 
 @dataclass(eq=False, repr=False)
-class Closure:
+class Closure(OfFunction):
     """A function (``node``) that was defined in ``frame`` while tracing."""
 
+    kind = FunctionType
     in_words = "a function defined inside the traced one"
 
     node: Definition
@@ -96,12 +106,42 @@ class Closure:
         return getattr(self.node, "name", "<lambda>")
 
 
+_BOUND_AS = {
+    WrapperDescriptorType: MethodWrapperType,
+    MethodDescriptorType: BuiltinMethodType,
+}
+"""The classes of bound methods that ``super()`` finds in classes in C."""
+
+
 @dataclass(eq=False, repr=False)
-class Method:
+class Method(OfFunction):
     """A function bound to one of the user's objects."""
 
     function: Any
     owner: Any
+
+    @property
+    def kind(self) -> type:  # type: ignore[override]
+        """The class of the bound method."""
+        return _BOUND_AS.get(type(self.function), MethodType)
+
+    @property
+    def like(self) -> Any:
+        """The function itself, whose attributes a method has."""
+        return self.function
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as Python does: one function, bound to the same object."""
+        if isinstance(other, Method):
+            return self.function == other.function and self.owner is other.owner
+        if isinstance(other, MethodType):
+            return self.function == other.__func__ and self.owner is other.__self__
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if isinstance(self.function, FunctionType):
+            return hash(MethodType(self.function, self.owner))
+        return hash((self.function, id(self.owner)))
 
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

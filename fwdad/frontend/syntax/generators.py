@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import types
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from fwdad.frontend.syntax.frame import Closure, Frame
 from fwdad.frontend.syntax.iterators import Ended, Iterator
 from fwdad.frontend.syntax.loops import Loops
 from fwdad.frontend.syntax.raising import AlwaysRaises, native, refuse_vanishing
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.frontend.syntax.tracer import Tracer
 
 _Items = Generator[Any, Any, Any]
@@ -222,12 +223,14 @@ def yields(node: ast.AST) -> bool:
 # -- methods of generators
 
 
-class Sender(OfTrace):
+class Sender(OfFunction):
     """A generator's bound ``send``, ``close`` or ``__next__``."""
 
     def __init__(self, items: Iterator, name: str) -> None:
-        self.items = items
+        self.items = self.owner = items
         self.name = name
+        self.like = getattr((_ for _ in ()), name)
+        self.kind = type(self.like)
 
 
 def _attribute(tracer: Tracer, o: Iterator, name: str) -> Sender:
@@ -262,11 +265,13 @@ def managed(tracer: Tracer, f: Any, args: Any, kwargs: Any) -> context_managers.
     return context_managers.OfGenerator(items)
 
 
-class ManagerFunction(OfTrace):
+class ManagerFunction(OfFunction):
     """A function of the traced program under ``contextlib.contextmanager``."""
 
+    kind = types.FunctionType
+
     def __init__(self, function: Any) -> None:
-        self.__wrapped__ = function
+        self.__wrapped__ = self.like = function
 
 
 @builtin(contextlib.contextmanager)

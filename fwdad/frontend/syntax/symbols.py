@@ -49,6 +49,18 @@ class OfTrace:
     """A base of objects that have no meaning after their trace."""
 
 
+class OfFunction(OfTrace):
+    """A stand-in for a function or a bound method, of which Python's questions are asked.
+
+    ``kind`` is the class of what it stands for, ``like`` a function with the same attributes, and
+    ``owner`` what a method is bound to.
+    """
+
+    kind: type
+    like: Any
+    owner: Any
+
+
 class Refusing(OfTrace):
     """A stand-in whose special methods refuse what Python, or code in C, would do with it."""
 

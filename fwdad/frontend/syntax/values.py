@@ -15,6 +15,7 @@ from fwdad.frontend.syntax.symbols import (
     Held,
     KindsDifferError,
     Maybe,
+    OfFunction,
     Optional,
     Poison,
     Refusing,
@@ -175,7 +176,7 @@ class Values:
     def python_method(self, x: Any, name: str) -> Any:
         """A special method that the user's class defines in Python, or None."""
         cls = type(x)
-        if cls is Symbol or isinstance(x, (Refusing, Held)):
+        if cls is Symbol or isinstance(x, (OfFunction, Refusing, Held)):
             return None
         method = getattr(cls, name, None)
         found = isinstance(method, types.FunctionType)

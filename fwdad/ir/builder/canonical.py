@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import zip_longest
 from typing import Any
 
@@ -17,6 +18,7 @@ from fwdad.rules.core.by_position import LOOP_DTYPES, given_dtypes
 from fwdad.rules.core.registry import (
     READ_WHILE_WRITTEN,
     find_rule,
+    function_name,
     out_name,
     writes_no_array,
     writes_shared,
@@ -125,6 +127,9 @@ def apply_out(
 ) -> Any:
     """Record a call whose results are written into given arrays."""
     out = kwargs.pop("out")
+    if isinstance(function, np.ufunc) and _lengths_of_out(function.signature or ""):
+        message = f"the result of {function_name(function)} has a length that only `out` tells"
+        raise UntraceableError(message, recorder.place())
     # in a reduction it selects elements to reduce, in these elements of `out` to write
     of_out = isinstance(function, np.ufunc) or function is np.clip
     where = kwargs.pop("where", True) if of_out else True
@@ -155,6 +160,12 @@ def apply_out(
     if isinstance(out, tuple):
         return tuple(y if t is None else t for t, y in zip(out, results, strict=True))
     return out
+
+
+def _lengths_of_out(signature: str) -> set[str]:
+    """The lengths of a generalised ufunc's results that none of its arguments has."""
+    of_arguments, _, of_results = signature.partition("->")
+    return set(re.findall(r"[^\W\d]\w*", of_results)) - set(re.findall(r"\w+", of_arguments))
 
 
 def _holds_numbers(x: Any) -> bool:

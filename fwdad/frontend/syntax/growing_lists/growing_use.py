@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.growing_lists.growing import Growing, Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
-from fwdad.frontend.syntax.symbols import OfTrace
+from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
@@ -27,12 +28,15 @@ def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
 ATTRIBUTES_OF[Items] = ATTRIBUTES_OF[Growing] = ATTRIBUTES_OF[Tuples] = _attribute
 
 
-class Bound(OfTrace):
+class Bound(OfFunction):
     """A bound method of a growing list."""
+
+    kind = types.BuiltinMethodType
 
     def __init__(self, owner: Items, name: str) -> None:
         self.owner = owner
         self.name = name
+        self.like = getattr([], name)
 
 
 def _call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
