@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError
-from fwdad.ir.abstract_eval.purity import is_pure
 from fwdad.ir.abstract_eval.shape_rules import BY_NAME, BY_SHAPE
 from fwdad.ir.leaves import Leaves
 from fwdad.ir.other_way import OtherWayError
-from fwdad.ops.record import full_name
+from fwdad.ops.record import full_name, record_of
+from fwdad.rules.core.registry import is_declared_pure
 
-_EXACT = {"builtins", "cmath", "fwdad", "math", "numpy", "operator"}
+_EXACT = {"", "builtins", "cmath", "fwdad", "math", "numpy", "operator"}
 """Packages of functions whose lengths grow evenly, or that check what they return."""
 
 
@@ -30,7 +30,7 @@ def told_by_samples(function: Callable[..., Any]) -> bool:
     if type(function) is Leaves:
         function = function.function
     home = (getattr(function, "__module__", None) or "").partition(".")[0].lstrip("_")
-    if not home or home in _EXACT or isinstance(function, np.ufunc) or not is_pure(function):
+    if home in _EXACT or not (record_of(function).pure or is_declared_pure(function)):
         return False
     return function not in BY_SHAPE and full_name(function) not in BY_NAME
 
