@@ -30,6 +30,7 @@ from fwdad.frontend.parts_of_calls import Parts, key_of
 from fwdad.frontend.specialise import gaining, trace_optimised
 from fwdad.frontend.tape import Tape
 from fwdad.ir.other_way import OtherWayError
+from fwdad.ir.primitives.known_shapes import UnforeseenShapeError
 from fwdad.rules.core.registry import function_name, when_changed
 from fwdad.transforms.forward import push_forward
 from fwdad.transforms.passes import optimise
@@ -102,7 +103,9 @@ class Jitted(Carrier, Generic[P, R]):
                 if y is not MISS:
                     return y
                 return self._find_and_call(args, kwargs)
-            except OtherWayError:
+            except OtherWayError as error:
+                if isinstance(error, UnforeseenShapeError) and self._has_effects():
+                    raise
                 return self._by_another_way(args, kwargs)
             except FwdadError as error:
                 if type(error) is OutError:
@@ -171,6 +174,11 @@ class Jitted(Carrier, Generic[P, R]):
     def _catches(self) -> bool:
         """Whether the program may catch what a tape has raised."""
         return any(made.tape.catches for made in self.specialisations())
+
+    def _has_effects(self) -> bool:
+        """Whether a call must not be repeated: the program writes into arguments, or prints."""
+        tapes = [made.tape for made in self.specialisations()]
+        return any(any(tape.program.written) or tape.prints for tape in tapes)
 
     def _by_another_way(self, args: Any, kwargs: Any) -> Any:
         """The result where the tape that was tried holds another way of a branch."""

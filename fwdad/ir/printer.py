@@ -9,7 +9,7 @@ from fwdad.ir.inlining import Inlined, Usage
 from fwdad.ir.lines import Lines
 from fwdad.ir.literals import Globals, Literals
 from fwdad.ir.names import Names
-from fwdad.ir.notation import INFIX, LOWEST
+from fwdad.ir.notation import ATOM, INFIX, LOWEST, tuple_text
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -27,6 +27,8 @@ from fwdad.ir.ops import (
     is_array,
     values_in,
 )
+from fwdad.ir.primitives.known_shapes import of_shape, told_by_samples
+from fwdad.ir.types import Dimension, Size
 from fwdad.ops import Risk
 
 _LONGEST = 88  # characters of an expression inside another one
@@ -108,6 +110,8 @@ class Writer:
         used = [v for o in op.operands() for v in values_in(o)]
         reads = _reads_memory(op) or any(v in self.inlined.reading for v in used)
         text, level = self.expressions.operation(op)
+        if isinstance(op, Apply) and not self.sketch and told_by_samples(op.function):
+            text, level = self._of_known_shape(op, text, level)
         if len(op.outputs) == 1:
             (value,) = op.outputs
             if value in self.usage.single and len(text) <= _LONGEST:
@@ -121,6 +125,19 @@ class Writer:
                 return
         names = ", ".join(self.names.name(v) for v in op.outputs)
         self.code.line(f"{names} = {text}", op)
+
+    def _of_known_shape(self, op: Apply, text: str, level: int) -> tuple[str, int]:
+        """A call whose result is compared with the lengths that its type says."""
+        places = {
+            d: f"{self.names.name(v)}.shape[{axis}]"
+            for v in values_in(op.operands()) if v not in self.inlined.held
+            for axis, d in enumerate(v.type.shape)
+        }  # fmt: skip
+        shapes = [[_length_text(d, places) for d in v.type.shape] for v in op.outputs]
+        if all(n == "None" for shape in shapes for n in shape):
+            return text, level
+        function = self.expressions.literals.function(of_shape)
+        return f"{function}({text}, {', '.join(map(tuple_text, shapes))})", ATOM
 
     def flush(self, upto: Op | None = None) -> None:
         """Write pending expressions out before memory that they may read is written."""
@@ -159,6 +176,16 @@ class Writer:
         outputs = ", ".join(self.names.name(v) for v in op.outputs)
         comma = "," if len(op.outputs) == 1 else ""
         self.code.line(f"{outputs}{comma} = {name}({args})" if outputs else f"{name}({args})", op)
+
+
+def _length_text(d: Dimension, places: dict[Dimension, str]) -> str:
+    """A length as source; ``places`` are those of the operands. None if it is computed."""
+    if not isinstance(d, Size):
+        return str(d)
+    of, k = d.shortened
+    if d in places or of not in places:
+        return places.get(d, "None")
+    return f"max({places[of]} - {k}, 0)"
 
 
 def _reads_memory(op: Op) -> bool:

@@ -293,3 +293,14 @@ def test_quotients_of_a_reverse_pass(n, rng):
         for bar, before in zip(gradient(x, y, w), found, strict=True):
             assert bar[2] == 0
             assert_array_equal(np.delete(bar, 2), np.delete(before, 2))
+
+
+def test_powers_of_single_precision_by_a_number_of_double_precision(rng):
+    """A mask is of single precision, the power is not: these are vectors of different lengths."""
+
+    def slope(x, k):
+        return fwdad.grad(lambda x: np.sum(x**k))(x)
+
+    x, k = rng.uniform(1.0, 2.0, 18).astype(np.float32), np.float64(2.5)
+    call, _ = prepared(slope, x, k)
+    assert_allclose(call(x, k), 2.5 * x.astype(float) ** 1.5, rtol=1e-6)

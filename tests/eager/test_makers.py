@@ -75,6 +75,36 @@ def test_array_method_that_the_program_calls(name):
     check(CALLED[name], X)
 
 
+def written_number(a):
+    out = np.zeros(())
+    out[...] = a * a
+    return out
+
+
+OF_OBJECTS = {
+    "vectorize": lambda x: np.vectorize(lambda k: written_number(k * x[0]), otypes="d")(X) * x,
+    "vectorize without otypes": lambda x: np.vectorize(lambda k: written_number(k * x[0]))(X) * x,
+    "vectorize of what moves": lambda x: np.vectorize(written_number, otypes="d")(x * x),
+    "fromiter": lambda x: np.fromiter((written_number(k) for k in x), float) * x,
+}
+
+
+@pytest.mark.parametrize("name", OF_OBJECTS)
+def test_numbers_in_arrays_without_axes_that_were_written(name):
+    """NumPy has them as objects, whose memory carries the tangents."""
+    check(OF_OBJECTS[name], X)
+
+
+def test_objects_that_carry_tangents_in_their_memory():
+    """No tape takes arrays of objects."""
+
+    def f(x):
+        made = np.frompyfunc(lambda k: written_number(k * x[0]), 1, 1)(X)
+        return np.asarray(made, dtype=float) * x
+
+    check(f, X, traced=False)
+
+
 COPIES = {
     "asarray": lambda a: np.asarray(a, copy=True),
     "asanyarray": lambda a: np.asanyarray(a, dtype=float, copy=True),

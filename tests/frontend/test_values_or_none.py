@@ -69,3 +69,18 @@ def test_returned(f):
     assert_allclose(g(THERE), fwdad.jacobian(f, THERE, mode="forward"))
     with pytest.raises(fwdad.errors.NoOutputError, match="returned None"):
         g(NOT_THERE)
+
+
+def sizes_of_what_may_be_none(p):
+    h = None
+    if p[0] > 0:
+        h = p * 2.0
+    if h is None:
+        h = np.sin(p)
+    return np.shape(h)[0] * p + np.ndim(h) * p + np.size(h) * h
+
+
+def test_shapes_of_what_may_be_none():
+    f = fwdad.jit(sizes_of_what_may_be_none, backend="numpy")
+    for p in (THERE, -THERE):
+        assert_allclose(f(p), sizes_of_what_may_be_none(p), rtol=1e-14)

@@ -6,12 +6,14 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import signal
 
 import fwdad
+from fwdad.errors import UntraceableError
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.ops import Value
 from fwdad.ir.types import INT, ArrayType, Size, sliced
-from tests.differences import complex_step
+from tests.differences import central_differences, complex_step
 from tests.tiers import every
 
 N = Size(origin=(0, 0))
@@ -125,3 +127,80 @@ def test_lengths_that_do_not_match_are_found(backend):
     with pytest.raises(ValueError, match="broadcast"):
         f(np.arange(4.0), np.arange(6.0))
     assert_array_equal(f(np.arange(4.0), np.arange(2.0)), [1.0, 1.0, 1.0])
+
+
+R = np.random.default_rng(3).standard_normal(150)
+
+COUNTS = {  # functions with thresholds that short samples do not reach, or that values decide
+    "windows": lambda x: signal.spectrogram(x, nperseg=16)[2],
+    "their frequencies": lambda x: signal.spectrogram(x, window="hann", nperseg=20)[0],
+    "bins by values": lambda x: np.histogram(x, "auto")[0],
+    "edges by values": lambda x: np.histogram_bin_edges(x, "fd"),
+    "bins by a length": lambda x: np.histogram(x, "sturges")[0],
+    "the longer one": lambda x: np.convolve(x, np.ones(30), "same"),
+    "a list that is empty for short arguments": lambda x: signal.deconvolve(x, np.ones(40))[0],
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_lengths_that_small_samples_do_not_tell(name):
+    f = fwdad.jit(lambda x: tuple(1.0 * n for n in np.shape(COUNTS[name](x))), backend="numpy")
+    for x in (R, R[:60], R[:20], np.sqrt(np.abs(R)), R[:100]):
+        assert f(x) == np.shape(COUNTS[name](x))
+
+
+def weighted_windows(x):
+    s = signal.spectrogram(x, nperseg=16)[2]
+    return np.sum(s * np.arange(1.0, s.shape[-1] + 1))
+
+
+def test_gradients_of_what_is_weighted_by_such_a_length():
+    expected = central_differences(weighted_windows, R)
+    assert_allclose(fwdad.grad(weighted_windows)(R), expected, rtol=1e-6, atol=1e-7)
+    g = fwdad.jit(fwdad.grad(weighted_windows), backend="numpy")
+    assert_allclose(g(R), expected, rtol=1e-6, atol=1e-7)
+    shorter = central_differences(weighted_windows, R[:90])
+    assert_allclose(g(R[:90]), shorter, rtol=1e-6, atol=1e-7)
+
+
+@fwdad.pure
+def cut(x):
+    """Of a length that no sample shows."""
+    return x * 2.0 if len(x) < 50_000 else x[:3] * 2.0
+
+
+@fwdad.frule(cut)
+def _(primals, tangents):
+    (x,), (x_dot,) = primals, tangents
+    return cut(x), x_dot * 2.0 if len(x) < 50_000 else x_dot[:3] * 2.0
+
+
+def weighted(x):
+    y = cut(x)
+    return np.sum(y * np.arange(1.0, len(y) + 1))
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_result_of_another_length_than_its_tape_says_is_no_other_result(backend):
+    f, g = fwdad.jit(weighted, backend=backend), fwdad.jit(fwdad.grad(weighted), backend=backend)
+    for n in (6, 60_000, 7):
+        x = np.linspace(0.0, 1.0, n)
+        expected = np.zeros(n)
+        m = len(cut(x))
+        expected[:m] = 2.0 * np.arange(1.0, m + 1)
+        assert_allclose(f(x), weighted(x), rtol=1e-12)
+        assert_allclose(g(x), expected, rtol=1e-12)
+        assert_allclose(fwdad.grad(weighted)(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_program_that_has_written_does_not_run_again(backend):
+    def into(out, x):
+        out += 1.0
+        return weighted(x)
+
+    f, out = fwdad.jit(into, backend=backend), np.zeros(2)
+    f(out, np.ones(6))
+    with pytest.raises(UntraceableError, match=r"of shape \(3,\) here"):
+        f(out, np.ones(60_000))
+    assert_array_equal(out, [2.0, 2.0])

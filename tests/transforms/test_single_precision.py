@@ -98,3 +98,25 @@ def _compare(found, functions, options, x):
         expected = fwdad.jacobian(g, x, **options)
         assert J.dtype == expected.dtype == np.asarray(g(x)).dtype, g.__name__
         np.testing.assert_allclose(J, expected, rtol=1e-5, err_msg=g.__name__)
+
+
+OF_COMPLEX = {
+    "a size": lambda z: np.abs(np.sum(z**2)),
+    "a quotient": lambda z: np.sum(np.real(z / (z[::-1] + 1))),
+    "of numbers": lambda z: np.real(z[0] / z[1]),
+    "roots": lambda z: np.sum(np.real(np.sqrt(z + 0j))),
+    "a power": lambda z: np.real(z[0] ** z[1]),
+}
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_complex_numbers_are_compiled(name):
+    g = OF_COMPLEX[name]
+    z = np.array([1 + 2j, 0.5 - 0.3j, -0.4j], np.complex64)
+    found = fwdad.jit(fwdad.grad(g), backend="auto")(z)
+    assert found.dtype == np.complex64
+    expected = np.empty(3, complex)
+    for k, e in enumerate(np.eye(3) * 1e-6):  # by the real parts, and by the imaginary ones
+        slopes = [(g(z + e * d) - g(z - e * d)) / 2e-6 for d in (1.0 + 0j, 1j)]
+        expected[k] = slopes[0] + 1j * slopes[1]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -44,7 +44,9 @@ class Region:
         """Whether an operation can be added to ``base``."""
         dtype = float_dtype(op)
         shape = _shape(op)
-        if not _runs_along(shape, self.shape) or dtype not in (None, self.dtype):
+        if not _runs_along(shape, self.shape):
+            return False
+        if dtype is not None and dtype != self.dtype:  # a dtype of doubles is equal to None
             return False
         return shape == self.shape or any(a in self.made for a in op.args if isinstance(a, Value))
 

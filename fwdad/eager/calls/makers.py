@@ -21,7 +21,7 @@ from fwdad.eager.duals.array import Array
 from fwdad.eager.duals.explicit import explicit, settled
 from fwdad.eager.duals.flat import Flat
 from fwdad.eager.duals.scalar import Scalar
-from fwdad.eager.duals.tags import isinstance_dual, top_tag
+from fwdad.eager.duals.tags import isinstance_dual
 from fwdad.eager.memory import store
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.memory.stale import check_copied, check_lists
@@ -169,9 +169,7 @@ def _as_numpy_would(
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:
     values = args[0] if args else None
-    if type(values) is np.ndarray and values.dtype.kind == "O":
-        return any(isinstance_dual(v) for v in values.flat)
-    return False
+    return type(values) is np.ndarray and values.dtype.kind == "O" and is_active(list(values.flat))
 
 
 for _function in functions_with(lambda record: record.gathers):
@@ -205,7 +203,7 @@ def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
     items = list(hooks.iterate(bound["iter"]))
     count = bound.get("count", -1)
-    if top_tag(items) is None:
+    if not is_active(items):
         return np.fromiter(items, bound["dtype"], count)
     return make_array(items if count < 0 else items[:count], bound["dtype"])
 

@@ -24,7 +24,8 @@ from fwdad.rules.core.registry import find_rule
 
 
 def _as_array(tracer: Tracer, x: Any) -> Any:
-    """A list of values as the array that NumPy makes of it."""
+    """A list of values as the array that NumPy makes of it; of what may be None, what it is."""
+    x = tracer.values.settled(x)
     listed = isinstance(x, (list, tuple)) and mentions_symbols(x)
     return tracer.call(np.asarray, (x,), {}) if listed else x
 

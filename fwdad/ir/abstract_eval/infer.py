@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fwdad.errors import Location, type_in_words
 from fwdad.ir.abstract_eval.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
+from fwdad.ir.abstract_eval.length_trials import Call, by_chance, refuted, shifted
 from fwdad.ir.abstract_eval.purity import is_pure
 from fwdad.ir.abstract_eval.samples import (
     ANY_NUMBER,
@@ -16,7 +17,6 @@ from fwdad.ir.abstract_eval.samples import (
     assignments,
     call_on_sample,
     known_lengths,
-    numbers_apart,
     reason_of,
 )
 from fwdad.ir.abstract_eval.shape_rules import BY_NAME, BY_SHAPE
@@ -117,110 +117,18 @@ def infer(
     if record.rectangular and isinstance(args[0], Value):
         rows, columns = args[0].type.shape[-2:]
         dimensions.rectangle = (rows, columns)
-    if not guess:
-        dimensions.chance = _by_chance(function, args, kwargs, samples, sizes, first, second)
-    if sizes and not guess:
-        dimensions.shifted = _shifted(function, args, kwargs, samples, first, second)
-    return _type(first, second, dimensions)
+    if guess:
+        return _type(first, second, dimensions)
+    call = Call(function, args, kwargs, first)
+    dimensions.chance = by_chance(call, samples, sizes, first, second)
+    dimensions.shifted = shifted(call, samples, first, second) if sizes else {}
+    found = _type(first, second, dimensions)
+    dimensions.refuted = refuted(call, samples, found)
+    return _type(first, second, dimensions.anew()) if dimensions.refuted else found
 
 
 def _is_real(operands: Operand) -> bool:
     return all(value.type.dtype.kind != "c" for value in values_in(operands))
-
-
-def _by_chance(
-    function: Callable[..., Any],
-    args: Operand,
-    kwargs: dict[str, Operand],
-    samples: list[dict[Size, int]],
-    free: list[Size],
-    first: Any,
-    second: Any,
-) -> dict[int, tuple[int, ...]]:
-    """The lengths of a result that agree in two samples, but not in further ones.
-
-    Keyed by position among all lengths of the result; the values are the lengths in the further
-    samples. The difference of two lengths may be the same twice (``np.convolve(…, "valid")``), and
-    so may the smaller of two (``np.diagonal``): a computed length may turn out to be 1 or 0. So may
-    that of two integers (``scipy.linalg.eigh(subset_by_index=[i, j])``).
-    """
-    a, b = samples
-    others = [{s: a[s] if a[s] == b[s] else a[s] * b[s] % 31 + 2 for s in a}]
-    short = [s for s in free if s.may_be_one]
-    if short:
-        others += [{**a, **dict.fromkeys(short, least)} for least in (1, 0)]
-    pairs = list(zip(_shapes(first), _shapes(second), strict=False))
-    seen: list[list[int]] = []
-    tried: list[tuple[dict[Size, int], Any]] = [(s, None) for s in others if len(a) > 1]
-    tried += [(s, apart) for apart in numbers_apart(args, kwargs) for s in (b, others[0])]
-    for sizes, numbers in tried if any(m == n for m, n in pairs) else ():
-        found = _lengths_at(function, args, kwargs, sizes, numbers)
-        if found is not None and len(found) == len(pairs):
-            seen.append(found)
-    lengths = {at: tuple(found[at] for found in seen) for at in range(len(pairs))}
-    return {
-        at: ks
-        for at, ks in lengths.items()
-        if pairs[at][0] == pairs[at][1] and {*ks} - {pairs[at][0]}
-    }
-
-
-def _shifted(
-    function: Callable[..., Any],
-    args: Operand,
-    kwargs: dict[str, Operand],
-    samples: list[dict[Size, int]],
-    first: Any,
-    second: Any,
-) -> dict[int, Size]:
-    """The lengths of a result that are longer or shorter than one of the arguments', by a fixed k.
-
-    Keyed by position among all lengths of the result. It is tried at the shortest lengths, where
-    such a difference ends (``np.convolve(…, "valid")``), and with others of the other lengths.
-    """
-    a, b = samples
-    found: dict[int, Size] = {}
-    for at, (m, n) in enumerate(zip(_shapes(first), _shapes(second), strict=False)):
-        alike = [s for s in a if s is not ANY_NUMBER and a[s] != b[s] and a[s] - m == b[s] - n]
-        if m == n or len(alike) != 1:
-            continue
-        (s,), k = alike, a[alike[0]] - m
-        other = {d: x if d is s else b[d] for d, x in a.items()}
-        tried = 0
-        for sizes in (other, *({**a, s: x} for x in (0, 1, 2, 3, 4, 5, 9))):
-            again = _lengths_at(function, args, kwargs, sizes)
-            if again is None:
-                continue
-            if len(again) <= at or again[at] != max(sizes[s] - k, 0):
-                break
-            tried += sizes[s] > k
-        else:
-            if tried > 1:
-                found[at] = s.minus(k)
-    return found
-
-
-def _lengths_at(
-    function: Callable[..., Any],
-    args: Operand,
-    kwargs: dict[str, Operand],
-    sizes: dict[Size, int],
-    numbers: Mapping[Value, int] | None = None,
-) -> list[int] | None:
-    """The lengths of all arrays in a result for a sample; None if the function refuses it."""
-    try:
-        return list(_shapes(call_on_sample(function, args, kwargs, sizes, numbers)))
-    except Exception:  # noqa: BLE001  (these lengths do not go together)
-        return None
-
-
-def _shapes(x: Any) -> Iterator[int]:
-    """The lengths of all arrays in a result, in order."""
-    if isinstance(x, (tuple, list)):
-        for item in x:
-            yield from _shapes(item)
-    elif isinstance(x, np.ndarray):
-        yield from x.shape
 
 
 def _is_data_shaped(
@@ -284,13 +192,21 @@ class _Dimensions:
         self.guess = guess
         self.chance: dict[int, tuple[int, ...]] = {}  # alike by chance: what they are else
         self.shifted: dict[int, Size] = {}  # those that differ from an argument's by a number
+        self.refuted: dict[int, tuple[int, ...] | None] = {}  # others in larger samples
         self._at = -1  # of the present length, among all of the result
         self.rectangle: tuple[Dimension, ...] = ()  # the lengths of a matrix that is factorised
+
+    def anew(self) -> _Dimensions:
+        """The same, for the lengths of the result from the first on."""
+        self._at = -1
+        return self
 
     def of(self, m: int, n: int) -> Dimension:
         """The dimension that is m in one sample and n in the other; called for each in order."""
         self._at += 1
         others = self.chance.get(self._at, ())
+        if self._at in self.refuted:
+            return self._computed(m, n, others)
         if m == n and not others:
             return m
         first, second = self.samples
@@ -306,8 +222,15 @@ class _Dimensions:
             return smallest(*self.rectangle)
         if self._at in self.shifted:
             return self.shifted[self._at]
+        return self._computed(m, n, others)
+
+    def _computed(self, m: int, n: int, others: tuple[int, ...]) -> Size:
+        """A length that is unknown until run time."""
+        found = self.refuted.get(self._at, ())
+        if not self.sizes or found is None:
+            return Size()
         # the same call has the same lengths, and so have several results of one call
-        return self.sizes[0].derive((*self.key, m, n, *others)) if self.sizes else Size()
+        return self.sizes[0].derive((*self.key, m, n, *others, *found))
 
 
 def _key(function: Callable[..., Any], operands: Operand) -> tuple[Any, ...]:

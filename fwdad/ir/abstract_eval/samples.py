@@ -40,7 +40,7 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
 
     Matrices of ints hold zeros and ones, which are places in any array. Unknown dimensions that are
     not in ``sizes`` are 2. ``scale`` multiplies floating-point numbers; None fills arrays with
-    numbers of varying size and sign.
+    numbers of varying size and sign, and vectors of ints with their places.
     """
     if isinstance(t, Number):
         if t.python and t.dtype.kind == "i":
@@ -53,6 +53,8 @@ def sample_of(t: Type, sizes: dict[Size, int], scale: float | None = 1.0) -> Any
     kind = t.dtype.kind
     if kind in "fc" and scale is None:
         return np.cos(1.0 + np.arange(math.prod(shape)) ** 2).astype(t.dtype).reshape(shape)
+    if kind in "iu" and scale is None and len(shape) == 1:
+        return np.arange(shape[0]).astype(t.dtype)
     one = scale if kind in "fc" and scale is not None else 1
     made = np.full(shape, one, t.dtype)
     if not shape and kind in "iu":
@@ -94,14 +96,17 @@ def call_on_sample(
     kwargs: dict[str, Operand],
     sizes: dict[Size, int],
     numbers: Mapping[Value, int] | None = None,
+    *,
+    varied: bool = False,
 ) -> Any:
     """What a function returns for samples of its arguments' types, at the first working scale.
 
-    ``numbers`` are those of integers that are not lengths, where these are not all equal.
+    ``numbers`` are those of integers that are not lengths, where these are not all equal;
+    ``varied`` fills arrays with different numbers.
     """
     home = (getattr(function, "__module__", None) or "").partition("._")[0]
     reason: Exception | None = None
-    for scale in (1.0, *_OTHER_SCALES.get(home, ())):
+    for scale in (None,) if varied else (1.0, *_OTHER_SCALES.get(home, ())):
 
         def example(value: Value, scale: float | None = scale) -> Any:
             n = None if numbers is None else numbers.get(value)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fwdad.ir.ops import Apply, Op, Operand, Store, Update, Value
+from fwdad.ops import Risk
+from fwdad.ops.record import own_op
 
 _SCATTERING = (np.add.at, np.subtract.at)
 
@@ -43,6 +45,7 @@ def scattered(op: Apply) -> Any:
     return op.args[2]
 
 
+@own_op(constant=True, shape_only=(0, 2), risk=Risk.SHAPES)
 def last_writes(a: np.ndarray, index: Any, values: np.ndarray) -> np.ndarray:
     """Which elements of ``values`` remain after ``a[index] = values``, whose index may repeat.
 

@@ -117,12 +117,17 @@ class Cotangents:
                 buffer = self.recorder.apply(np.ndarray.copy, (known,), {})
             else:
                 buffer = self.spaces.whole(v, known)
-        if v.type.dtype.kind == "c" != buffer.dtype.kind:  # of its real part, until now
-            with self.sweep.writing(home):
-                buffer = self.recorder.apply(np.ndarray.astype, (buffer, v.type.dtype), {})
+        with self.sweep.writing(home):
+            buffer = self._complex(v, buffer)
         home.bars[v] = buffer
         home.owned.add(v)
         return buffer
+
+    def _complex(self, v: Value, x_bar: Symbol) -> Symbol:
+        """Memory that what is not of the real part of a complex array can be added to, too."""
+        if v.type.dtype.kind == "c" != x_bar.dtype.kind:
+            return self.recorder.apply(np.ndarray.astype, (x_bar, v.type.dtype), {})
+        return x_bar
 
     def take(self, v: Value) -> Any:
         """The cotangent of a value when its definition is reached; None if it has none."""
@@ -168,7 +173,9 @@ class Cotangents:
         if type(x_bar) is not Symbol or not x_bar.is_array:
             memory = self.spaces.whole(v, x_bar)
         elif v.type.ndim and self.spaces.has_shape_of(v, x_bar):  # NumPy's sums are no memory
-            memory = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
+            memory = self._complex(v, x_bar)
+            if memory is x_bar:
+                memory = self.recorder.apply(np.ndarray.copy, (x_bar,), {})
         else:
             memory = self.spaces.zeros(v)
             self.recorder.update(memory, Ellipsis, operator.add, x_bar)

@@ -115,3 +115,39 @@ def test_a_point_that_is_read_from_outside_too(f):
         assert_allclose(g(X), wanted, rtol=1e-7)
     assert_allclose(fwdad.jacobian(f, X, mode="forward"), wanted, rtol=1e-7)
     assert_allclose(fwdad.jit(fwdad.jacfwd(f))(X), wanted, rtol=1e-7)
+
+
+def scattered_twice(x):
+    """The sum of a new array does not depend on what is stored by its square."""
+    y = np.zeros(20)
+    y[[0, 1]] = x[:2] ** 2
+    y[[1, 2]] = x[:2] * x[2:]
+    return np.sum(y)
+
+
+def in_order(x):
+    at = np.argsort(x)
+    y = np.empty(len(x))
+    y[at] = np.cumsum(x[at] * x[at])
+    return np.sum(y * V[: len(x)])
+
+
+def linear(x):
+    y = np.zeros(20)
+    y[[0, 1]] = x[:2]
+    y[[1, 2]] = x[:2]
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("f", [scattered_twice, in_order, linear])
+def test_stores_by_indices(f):
+    x = X[[2, 0, 3, 1]]
+    expected = central_differences(lambda x: fwdad.jacobian(f, x, mode="forward"), x)
+    second = (
+        fwdad.hessian(f),
+        fwdad.jacrev(fwdad.grad(f)),
+        lambda x: np.stack([fwdad.hvp(f, x, e) for e in np.eye(4)]),
+    )
+    for d in second:
+        for of in (d, fwdad.jit(d, backend="numpy")):
+            assert_allclose(of(x), expected, rtol=1e-7, atol=1e-8)

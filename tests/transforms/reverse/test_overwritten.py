@@ -103,3 +103,28 @@ def test_what_is_used_before_it_is_overwritten():
 
     expected = central_differences(f, X)
     assert_allclose(fwdad.jit(fwdad.grad(f), backend="numpy")(X), expected, rtol=1e-9)
+
+
+def powers_in_place(z):
+    y = z.copy()
+    y[0] = 1
+    y **= 2
+    return np.sum(np.real(y * 1.0) ** 2)
+
+
+def products_in_place(z):
+    y = z * 1.0
+    y *= z[::-1]
+    y[1] *= y[0]
+    return np.sum(np.real(y * 1.0) * np.arange(3.0))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+@pytest.mark.parametrize("f", [powers_in_place, products_in_place])
+def test_complex_arrays_of_which_the_real_part_is_used(f, backend):
+    """Their cotangents begin as real ones."""
+    z = X + 1j * V
+    of_parts = central_differences(lambda p: f(p[0] + 1j * p[1]), np.stack([X, V]))
+    expected = of_parts[0] + 1j * of_parts[1]
+    assert_allclose(fwdad.grad(f)(z), expected, rtol=1e-8, atol=1e-8)
+    assert_allclose(fwdad.jit(fwdad.grad(f), backend=backend)(z), expected, rtol=1e-8, atol=1e-8)

@@ -74,6 +74,11 @@ ORDERINGS = {record_of(f).stands_for for f in (operator.lt, operator.le, operato
 COMPARISONS = ORDERINGS | {np.equal, np.not_equal}
 
 
+_FLOAT32, _COMPLEX64 = np.dtype(np.float32), np.dtype(np.complex64)
+_WIDENED = {(np.power, _FLOAT32), (np.divide, _COMPLEX64)}
+"""Ufuncs that are computed in double precision, or by functions that return it, too."""
+
+
 def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
     """A ufunc of one element, by NumPy's rules."""
     *inner, outer = loop_types(ufunc, [t.type for t in terms])
@@ -84,8 +89,8 @@ def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
     text, level = _numpy_text(ufunc, casts, kind)
     if outer.kind in "iu" and outer != INT64 and ufunc not in COMPARISONS:
         text, level = f"np.{outer}({text})", ATOM
-    if outer == np.dtype(np.float32) and ufunc is np.power:
-        text, level = f"np.float32({text})", ATOM
+    if (ufunc, outer) in _WIDENED:
+        text, level = f"np.{outer}({text})", ATOM
     return Term(text, level, numpy_number(outer))
 
 
