@@ -9,6 +9,8 @@ import fwdad
 from fwdad.frontend import example_run
 from tests.differences import central_differences
 
+pytestmark = pytest.mark.filterwarnings("ignore::fwdad.TraceWarning")
+
 X = np.array([0.7, -0.4, 1.3, -0.2, 0.9, 0.1])
 
 
