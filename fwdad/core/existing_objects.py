@@ -49,6 +49,7 @@ class Existing(EnteredTwice):
             if _frozen and not _watching:
                 gc.unfreeze()
                 _frozen = False
+        self._before, self._noted, self._made = [], {}, None  # who owns an object is counted
 
     def __contains__(self, o: object) -> bool:
         if self._made is None:

@@ -1,6 +1,7 @@
 """Which objects existed when a block was entered."""
 
 import gc
+import sys
 import threading
 
 import pytest
@@ -94,3 +95,15 @@ def test_an_error_ends_it():
     with pytest.raises(ZeroDivisionError), Existing() as existed, existed:
         raise ZeroDivisionError
     assert gc.get_freeze_count() == 0
+
+
+def test_nothing_is_kept_when_it_is_left():
+    """Whoever counts the references to a new object counts its owners alone."""
+    thing = Thing()
+    before = sys.getrefcount(thing)
+    with Existing() as existed, existed:
+        new = Thing()
+        assert new not in existed
+        within = sys.getrefcount(new)
+    after = sys.getrefcount(new)
+    assert within > after == before

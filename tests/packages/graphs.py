@@ -165,8 +165,6 @@ CASES = [
         "Pint",
         "an array of temperatures",
         _units_of_arrays,
-        refused=UNTRACED,
-        why="objects with slots remember their hashes",
     ),
     PackageFunction(
         "periodictable",

@@ -175,7 +175,9 @@ INTERPOLATION = {
     )(Q),
     "interpolate.BarycentricInterpolator": lambda x: interpolate.BarycentricInterpolator(T, x)(Q),
     "interpolate.KroghInterpolator": lambda x: interpolate.KroghInterpolator(T, x)(Q),
-    "interpolate.barycentric_interpolate": lambda x: interpolate.barycentric_interpolate(T, x, Q),
+    "interpolate.barycentric_interpolate": lambda x: interpolate.barycentric_interpolate(
+        T, x, Q, rng=0
+    ),
     "interpolate.krogh_interpolate": lambda x: interpolate.krogh_interpolate(T, x, Q),
     "interpolate.pchip_interpolate": lambda x: interpolate.pchip_interpolate(T, x, Q),
     "interpolate.RegularGrid": lambda x: interpolate.RegularGridInterpolator(
@@ -262,14 +264,11 @@ UNTRACED = {"jit": "UntraceableError"}
 REFUSED: dict[str, dict[str, str]] = {
     "signal.peak_prominence": {"*": "MissingRuleError"},
     "interpolate.BarycentricInterpolator": UNTRACED,
-    "interpolate.barycentric_interpolate": {
-        "forward": "NondeterministicFunctionError",
-        "jit": "UntraceableError",
-    },
+    "interpolate.barycentric_interpolate": {"jit": "UntraceableError"},
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "DualLeakError"},
     "optimize.least_squares": {"*": "MissingRuleError"},
-    "spatial.Rotation": NO_RULE,
+    "spatial.Rotation": {"*": "MissingRuleError"},
 }
 
 

@@ -162,7 +162,8 @@ class Values:
                 self.refuse_poison(x, "an argument")
             if isinstance(x, (list, tuple, dict, set, frozenset)) and id(x) not in seen:
                 seen.add(id(x))
-                waiting += x.values() if isinstance(x, dict) else x
+                # by `+=` a list of a class of its own would answer
+                waiting.extend(x.values() if isinstance(x, dict) else x)
 
     def refuse_text(self) -> NoReturn:
         """Refuse a text of unknown numbers, which may only be used in messages."""

@@ -258,7 +258,7 @@ class Recorder:
             return x
         message = (
             f"{kind_in_words(x)} is used as a value, but a traced function computes only with "
-            "numbers, arrays and strings"
+            "numbers, arrays and strings: take what is needed of it as an array"
         )
         if sparse.is_of_sparse_arrays(x):
             message = sparse.UNTRACED
