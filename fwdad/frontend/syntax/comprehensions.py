@@ -10,7 +10,8 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import generators, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
-from fwdad.frontend.syntax.growing_lists.filled import filled_by_loop, list_all, place_of_items
+from fwdad.frontend.syntax.growing_lists.filled import by_loop, list_all
+from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import growing_list
 from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.loops import WithoutWarnings
@@ -137,22 +138,18 @@ class Comprehensions:
 
     def _grown(self, node: ast.ListComp, source: _Chosen) -> Any:
         """The list that a loop appends to, where values decide what is on it; else None."""
-        place = place_of_items(self.tracer)
-        if place is None or source.values is None or not self._is_chosen(node, source.values):
+        if source.values is None or not self._is_chosen(node, source.values):
             return None
-        before, lists = self.recorder.latest, len(self.recorder.lists)
-        items = growing_list(self.tracer, [], place)
         put = ast.Attribute(ast.Name(_ITEMS, ast.Load()), "append", ast.Load())
         statement = ast.Expr(ast.Call(put, [node.elt], []))
-        try:
+
+        def run(place: Any) -> Items:
+            items = growing_list(self.tracer, [], place)
             with WithoutWarnings():
                 self._loop(node, node.generators, source.values, statement, {_ITEMS: items})
-        except (UntraceableError, AlwaysRaises):  # which is met again, item by item
-            self.recorder.cut_behind(before)
-            del self.recorder.lists[lists:]
-            return None
-        filled_by_loop(self.tracer, place)
-        return items
+            return items
+
+        return by_loop(self.tracer, run)
 
     def _is_chosen(self, node: ast.ListComp, values: Any) -> bool:
         """Whether values decide if the first item is taken, as far as can be seen there."""

@@ -1,5 +1,7 @@
-"""Lists that grow in a loop of a traced program, whose lengths are known only at run time.
+"""Lists of a traced program that are arrays.
 
-In come the empty lists that the interpreter meets before such a loop; they become arrays with
-room to spare and a count. Out go symbols for their items, and a refusal of what an array cannot do.
+In come the empty lists that the interpreter meets before a loop that appends to them, whose lengths
+are known only at run time, and the comprehensions, maps and generators whose items one loop makes.
+They become stacks, or arrays. Out go symbols for their items, and a refusal of what an array cannot
+do.
 """

@@ -39,76 +39,71 @@ def list_all(tracer: Tracer, x: Any) -> Any:
     x = iteration.iterable(tracer, x)
     if isinstance(x, Iterator) or iteration.sequence(x) is not None:
         return iteration.items(tracer, x)
-    found = iteration.from_zero(tracer, iteration.steps(tracer, x))
-    made = _pushed(tracer, found) if found.one_body else None
+    found, made = iteration.from_zero(tracer, iteration.steps(tracer, x)), None
+    if found.one_body and _only_the_run_tells(tracer, found.length):
+        made = by_loop(tracer, lambda place: _pushed(tracer, place, found))
     if made is None:
         found.length = iteration.number_of(tracer, found)
-        made = _filled(tracer, found.length, found.item) if found.one_body else None
+        if found.one_body and _FEW <= found.length < iteration.ENDLESS:
+            made = by_loop(tracer, lambda _: _filled(tracer, found.length, found.item))
     iteration.end(tracer, x)
     return list(iteration.walk_steps(tracer, found)) if made is None else made
 
 
-def _pushed(tracer: Tracer, found: iteration.Steps) -> Items | None:
-    """The list of all items where only the run tells how many there are; None elsewhere."""
-    recorder, place, length = tracer.recorder, place_of_items(tracer), found.length
-    if place is None or type(length) is not Symbol:
+def by_loop(tracer: Tracer, run: Callable[[Any], Items | None]) -> Items | None:
+    """The list that a loop fills, which ``run`` makes at the place that it is given.
+
+    None where that cannot be: all is met again when the list is made item by item.
+    """
+    recorder, at = tracer.recorder, tracer.position.exact()
+    if at is None or recorder.catchers:
         return None
-    if recorder.examples.forced(length.value) is not UNBOUND:  # which the tape assumes from now on
+    place = (at.filename, at.line, at.column, "items")
+    if tracer.growing.get((place, "how")) is ONE_BY_ONE:
         return None
     before, lists = recorder.latest, len(recorder.lists)
+    try:
+        made = run(place)
+    except (UntraceableError, AlwaysRaises):
+        recorder.cut_behind(before)
+        del recorder.lists[lists:]
+        return None
+    if made is not None:
+        tracer.growing[place, "how"] = ONE_BODY
+    return made
+
+
+def _only_the_run_tells(tracer: Tracer, length: Any) -> bool:
+    """Whether a length is neither known nor the example's, which the tape would assume."""
+    return type(length) is Symbol and tracer.recorder.examples.forced(length.value) is UNBOUND
+
+
+def _pushed(tracer: Tracer, place: Any, found: iteration.Steps) -> Items:
+    """The list of all items, pushed one after the other."""
     items = growing_list(tracer, [], place)
 
     def body(k: Symbol | None) -> bool:
         items.append(found.item(k))
         return False
 
-    try:
-        loop(recorder, (0, length, 1), None, body)
-    except (UntraceableError, AlwaysRaises):  # which is met again, item by item
-        recorder.cut_behind(before)
-        del recorder.lists[lists:]
-        return None
-    filled_by_loop(tracer, place)
+    loop(tracer.recorder, (0, found.length, 1), None, body)
     return items
 
 
 def _filled(tracer: Tracer, length: int, item: Callable[[Any], Any]) -> Items | None:
-    """The list of ``item(k)`` for all k below a length; None if it is to be made item by item."""
-    recorder, place = tracer.recorder, place_of_items(tracer)
-    if place is None or not _FEW <= length < iteration.ENDLESS:
+    """The list of ``item(k)`` for all k below a length; None if it is short, or known."""
+    first, size = _first(tracer, item)
+    if length * size < _MANY or not mentions_symbols(first):
         return None
-    before, lists = recorder.latest, len(recorder.lists)
-    try:
-        first, size = _first(tracer, item)
-        if length * size < _MANY or not mentions_symbols(first):
-            return None
-        made = _made(tracer, length, first)
+    made = _made(tracer, length, first)
 
-        def body(k: Symbol | None) -> bool:
-            made.put(k, item(k))
-            return False
+    def body(k: Symbol | None) -> bool:
+        made.put(k, item(k))
+        return False
 
-        loop(recorder, (0, length, 1), None, body)
-    except (UntraceableError, AlwaysRaises):  # which is met again, item by item
-        recorder.cut_behind(before)
-        del recorder.lists[lists:]
-        return None
-    filled_by_loop(tracer, place)
-    return made.items()
-
-
-def place_of_items(tracer: Tracer) -> Any:
-    """The place of the list that is made here, if a loop may fill it; else None."""
-    at = tracer.position.exact()
-    if at is None or tracer.recorder.catchers:
-        return None
-    place = (at.filename, at.line, at.column, "items")
-    return None if tracer.growing.get((place, "how")) is ONE_BY_ONE else place
-
-
-def filled_by_loop(tracer: Tracer, place: Any) -> None:
-    """Note that a loop fills the list that is made at a place."""
-    tracer.growing[place, "how"] = ONE_BODY
+    loop(tracer.recorder, (0, length, 1), None, body)
+    items: Items = made.items()
+    return items
 
 
 def fill_one_by_one(growing: dict[Any, Any]) -> bool:
