@@ -95,12 +95,23 @@ def calls(n: int) -> list[str]:
     return [*lines, "    return s"]
 
 
+def lists(n: int) -> list[str]:
+    """A comprehension of many items, of which values choose some; five operations an item."""
+    return [
+        "def g(t, c):", "    s = np.sin(t * c)", "    return s * t + 0.5 * s", "", "", "def f(x):",
+        f"    items = [g(x[k % 8], k + 1.0) for k in range({n // 5})]",
+        "    chosen = [v * v for v in items if v > 0.1]",
+        "    return np.sum(np.array(items) ** 2) + sum(chosen)",
+    ]  # fmt: skip
+
+
 KINDS: dict[str, Callable[[int], list[str]]] = {
     "scalars": scalars,
     "arrays": arrays,
     "matrices": matrices,
     "branches": branches,
     "calls": calls,
+    "lists": lists,
 }
 TRANSFORMS = ("f", "grad", "jvp")
 X = np.linspace(0.2, 0.9, 8)
