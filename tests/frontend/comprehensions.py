@@ -601,8 +601,8 @@ def ends_of_chosen(x):
 
 @program
 def chosen_and_unpacked(x):
-    a, b, c = [v for v in x if v > 0]
-    return a * b * c
+    a, b, *rest = [v for v in x if v > 0]
+    return a * b + sum(rest)
 
 
 @program
