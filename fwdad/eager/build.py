@@ -279,8 +279,6 @@ def generator_state(o: Any) -> Any:
     """A random generator's state, or None if it has none that can be restored."""
     if isinstance(o, np.random.Generator):
         return o.bit_generator.state
-    if isinstance(o, np.random.BitGenerator):
-        return o.state
     if isinstance(o, np.random.RandomState):
         return o.get_state(legacy=False)
     if hasattr(o, "getstate") and hasattr(o, "setstate"):
@@ -295,8 +293,6 @@ def set_generator_state(o: Any, state: Any) -> None:
     """Set a random generator's state."""
     if isinstance(o, np.random.Generator):
         o.bit_generator.state = state
-    elif isinstance(o, np.random.BitGenerator):
-        o.state = state
     elif isinstance(o, np.random.RandomState):
         o.set_state(state)
     else:

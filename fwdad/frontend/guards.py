@@ -71,9 +71,7 @@ _CONSTANTS = (
     typing.TypeVar, type(typing.Literal), type(typing.Literal[0]), type(np._NoValue),
     *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip
-_GENERATORS = (
-    np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random,
-)  # fmt: skip
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
           "keys", "values", "items")  # fmt: skip
 _BASES = (list, dict, tuple, set, frozenset, deque)
@@ -414,10 +412,6 @@ def _of_generator(reading: _Reading, x: Any) -> Hashable:
     return reading.of(generator_state(x))
 
 
-def _of_seeds(reading: _Reading, x: Any) -> Hashable:
-    return reading.of(x.state)
-
-
 _READERS: dict[type, Any] = {
     set: _of_set,
     frozenset: _of_set,
@@ -430,17 +424,10 @@ _READERS: dict[type, Any] = {
     types.MappingProxyType: _of_mapping,
     BaseException: _of_exception,
     **dict.fromkeys(_GENERATORS, _of_generator),
-    np.random.SeedSequence: _of_seeds,
     functools.partial: lambda reading, x: _items(reading, (x.func, x.args, x.keywords)),
 }
 _OF_PANDAS = {"Series": _of_series, "DataFrame": _of_frame, "Index": _of_index}
-_WHOLE = (
-    _of_generator,
-    _of_seeds,
-    _of_series,
-    _of_frame,
-    _of_index,
-)  # for these, attributes add nothing
+_WHOLE = (_of_generator, _of_series, _of_frame, _of_index)  # for these, attributes add nothing
 
 
 def _reader(cls: Any) -> Any:

@@ -264,23 +264,3 @@ def test_weak_proxies_that_are_dead_are_not_asked():
     f = fwdad.jit(lambda x: x * box.scale, backend="numpy")
     assert_allclose(f(X), 2.0 * X)
     assert namespaces.referents(box.proxy) == []
-
-
-bits = np.random.PCG64(3)
-
-
-def seeded(x):
-    return x[0] * (bits.state["state"]["state"] % 7) + x[1]
-
-
-def asks_for_the_seed(x):
-    return x[0] * (np.random.mtrand._rand._bit_generator._seed_seq is None) + x[1]
-
-
-def test_the_state_of_a_bit_generator_is_read():
-    """As SciPy's functions with ``rng`` ask whether somebody has seeded the global one."""
-    for f in (seeded, asks_for_the_seed):
-        fast = fwdad.jit(fwdad.grad(f))
-        for _ in range(3):
-            assert_allclose(fast(X), [f(np.array([1.0, 0.0])), 1.0])
-            np.random.Generator(bits).random()
