@@ -46,7 +46,13 @@ def _captured(f: Any) -> list[Any]:
     function = inspect.unwrap(f)
     if not isinstance(function, types.FunctionType) or not function.__closure__:
         return []
-    return list(inspect.getclosurevars(function).nonlocals.values())
+    values = []
+    for cell in function.__closure__:
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:  # a name that is not bound yet
+            continue
+    return values
 
 
 def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

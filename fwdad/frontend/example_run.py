@@ -49,7 +49,7 @@ class ExampleRun:
             return UNBOUND
         if v not in self._values:
             self._run()
-        return self._alone(v, inputs) if self._gives_up else self._values[v]
+        return self._alone(v, inputs) if self._gives_up else self._values.get(v, UNBOUND)
 
     def _see(self, inputs: Inputs) -> None:
         """Look at what has been written since the last time."""

@@ -110,9 +110,9 @@ class Operators:
         """The operands, with arrays as symbols; NumPy reads what it does not defer to as one."""
         a, b = (self.recorder.as_symbol(x) if isinstance(x, np.ndarray) else x for x in (a, b))
         if type(a) is Symbol and not getattr(a.type, "python", False):
-            answers = hasattr(type(b), "__array_ufunc__")  # the ufunc, as its own operator does
-            own = self.values.python_method(b, reflected) is not None and not answers
-            if own and reads_as_array(b):
+            overrides = hasattr(type(b), "__array_ufunc__")  # ufuncs, as its own operator does
+            reads = self.values.python_method(b, reflected) is not None and not overrides
+            if reads and reads_as_array(b):
                 if not numpy_defers(b, number=not a.is_array):
                     b = self.tracer.call(np.asarray, (b,), {})
         return a, b
