@@ -734,3 +734,11 @@ def functions_by_a_loop(x):
     for f in [lambda v: v * t for t in x]:
         s = s + f(x[1])
     return s
+
+
+@program
+def pairs_of_one_iterator(x):
+    squares, products = map(g, x), (t * x[0] for t in x)
+    return sum([a * b for a, b in zip(squares, squares, strict=True)]) + sum(
+        a / (2.0 + b) for a, b in zip(products, products, strict=True)
+    )

@@ -96,6 +96,8 @@ def _map(tracer: Tracer, f: Any, *xs: Any) -> Any:
 
 @builtin(zip)
 def _zip(tracer: Tracer, *xs: Any, strict: bool = False) -> Any:
+    if len(set(map(id, xs))) < len(xs):  # an iterator gives its items to each in turn
+        xs = tuple(iteration.iterator(tracer, x) if isinstance(x, ITERATORS) else x for x in xs)
     lazy = any(iteration.is_lazy(tracer, x) for x in xs)
     if not lazy and any(iteration.sequence(x) is None for x in xs) and not strict:
         return Zipped(xs)
