@@ -463,8 +463,10 @@ def test_the_collector_of_garbage_rests_until_there_is_compiled_code(monkeypatch
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 def test_what_would_end_the_process_is_tried_in_a_child(capfd):
-    assert optimisation._survives(lambda: None)
-    assert not optimisation._survives(os.abort)
+    long = bytes(range(256)) * 4096  # more than a pipe holds at once
+    assert optimisation._in_child(lambda: long) == long
+    assert optimisation._in_child(os.abort) is None
+    assert optimisation._in_child(lambda: 1 / 0) is None
     assert capfd.readouterr().err == ""
 
 

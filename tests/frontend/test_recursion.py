@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.frontend.calls import inline
 from fwdad.ir.ops import Call
 from tests.differences import difference_along
 
@@ -137,3 +138,70 @@ def test_a_gradient_that_recurs_is_pushed_forward_on_a_tape(caplog):
         found = fwdad.hvp(equilibrium, p, v)
     assert np.allclose(found, expected, rtol=1e-6)
     assert not caplog.records
+
+
+class _Countdown:
+    def __init__(self, left):
+        self.left = left
+
+    def shrink(self, x):
+        self.left -= 1
+        return x if self.left == 0 else self.shrink(np.sin(x) * 1.1)
+
+
+def ends_by_an_attribute(x):
+    return _Countdown(9).shrink(x)
+
+
+def ends_by_a_name_outside(x):
+    left = 7
+
+    def shrink(y):
+        nonlocal left
+        left -= 1
+        return y if left == 0 else shrink(y * y)
+
+    return shrink(x)
+
+
+def ends_by_a_list(x):
+    done = []
+
+    def shrink(y):
+        done.append(y)
+        return y if len(done) == 6 else shrink(y * 0.9 + np.cos(y))
+
+    return shrink(x)
+
+
+def ends_by_an_argument(x):
+    def shrink(y, *rest, **options):
+        if not rest:
+            return y * options["scale"]
+        return shrink(y * rest[0], *rest[1:], **options)
+
+    return shrink(x, 1.0, x, 2.0, x, scale=3.0)
+
+
+@pytest.mark.parametrize(
+    "f", [ends_by_an_attribute, ends_by_a_name_outside, ends_by_a_list, ends_by_an_argument]
+)
+def test_an_end_that_the_trace_sees(f):
+    for x in (0.7, 1.3):
+        assert_allclose(fwdad.jit(f)(x), f(x), rtol=1e-14)
+        h = 1e-30
+        assert_allclose(fwdad.jit(fwdad.grad(f))(x), f(x + h * 1j).imag / h, rtol=1e-12)
+
+
+def test_a_call_like_the_one_around_it_has_no_end(monkeypatch):
+    """It is seen in the second call inside of the first: 16 of them are not traced for it."""
+    monkeypatch.setattr(inline, "INLINED_AT_MOST", 10**6)
+    monkeypatch.setattr(inline, "_INSIDE_AT_MOST", 10**6)
+    def f(x):
+        def inner(y, options):
+            return y if y < 1.0 else 1.0 + inner(y / 2, options)
+
+        return inner(x, [1, "text", {"a": 2.0}])
+
+    assert fwdad.jit(f)(10.0) == f(10.0)
+    assert fwdad.jit(fwdad.grad(f))(10.0) == 2.0**-4

@@ -12,9 +12,10 @@ import os
 import re
 import selectors
 import signal
+import time
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from llvmlite import binding as llvm
 from numba.core import config
@@ -76,8 +77,19 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         runs_down = bool(config.LOOP_VECTORIZE and _RUNS_DOWN.search(str(module)))
         _run_passes(machine, module, 0)
         level = min(_LEVEL, int(config.OPT))
-        vectorizes = not runs_down or _survives(lambda: _run_passes(machine, module, level))
-        _run_passes(machine, module, level, vectorizes=vectorizes)
+        if not runs_down:
+            _run_passes(machine, module, level)
+        elif (found := _in_child(lambda: _optimised(machine, module, level))) is not None:
+            self._final_module = llvm.parse_bitcode(found)
+        else:
+            _run_passes(machine, module, level, vectorizes=False)
+
+
+def _optimised(machine: Any, module: Any, level: int) -> bytes:
+    """The bitcode of a module after the passes of one level."""
+    _run_passes(machine, module, level)
+    found: bytes = module.as_bitcode()
+    return found
 
 
 def _run_passes(machine: Any, module: Any, level: int, *, vectorizes: bool = True) -> None:
@@ -95,46 +107,65 @@ def _run_passes(machine: Any, module: Any, level: int, *, vectorizes: bool = Tru
     passes.run(module, builder)
 
 
-def _survives(run: Callable[[], None]) -> bool:
-    """Whether a process survives it, tried in a child; False where there are none.
+def _in_child(run: Callable[[], bytes]) -> bytes | None:
+    """What a child process makes; None where it dies, or there can be none.
 
     LLVM has two models of what a loop costs, and aborts the process where they choose different
     widths. LLVM 22 has them disagree about the products by which elements are found that lie in
     reverse, which may be decisive where vectors have 512 bits.
     """
     if not hasattr(os, "fork"):
-        return False
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of forks beside threads, by Python and by JAX
-        waited, held = os.pipe()  # which closes when the child ends
+        received, sent = os.pipe()
         try:
             child = os.fork()
         except OSError:  # no room for another process
-            os.close(waited)
-            os.close(held)
-            return False
+            os.close(received)
+            os.close(sent)
+            return None
     if not child:
-        try:
-            faulthandler.disable()
-            import resource  # noqa: PLC0415  (there is none on Windows)
-
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            run()
-        finally:
-            os._exit(0)
-    os.close(held)
-    ended = False
+        _send(run, sent)
+    os.close(sent)
+    found: bytes | None = None
     try:
-        with selectors.DefaultSelector() as selector:
-            selector.register(waited, selectors.EVENT_READ)
-            ended = bool(selector.select(_PATIENCE))
+        found = _received(received)
     finally:  # also where the user interrupts, or a lock is held that the child has inherited
-        os.close(waited)
-        if not ended:
+        os.close(received)
+        if found is None:
             os.kill(child, signal.SIGKILL)
         status = os.waitpid(child, 0)[1]
-    return os.waitstatus_to_exitcode(status) == 0
+    return found if os.waitstatus_to_exitcode(status) == 0 else None
+
+
+def _send(run: Callable[[], bytes], sent: int) -> NoReturn:
+    """Write what is made into a pipe, in a child process, which ends without a word."""
+    status = 1
+    try:
+        faulthandler.disable()
+        import resource  # noqa: PLC0415  (there is none on Windows)
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with open(sent, "wb") as pipe:
+            pipe.write(run())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _received(pipe: int) -> bytes | None:
+    """All that comes through a pipe until it is closed; None if that takes too long."""
+    parts, until = [], time.monotonic() + _PATIENCE
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while selector.select(max(0.0, until - time.monotonic())):
+            part = os.read(pipe, 1 << 20)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+    return None
 
 
 class _PartLibrary(_Library):

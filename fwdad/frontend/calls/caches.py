@@ -8,15 +8,14 @@ of changes. Where that is uncertain, the function is refused.
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.seen import same_seen, seen_by
 from fwdad.frontend.calls.tables import CALLED, builtin
-from fwdad.frontend.syntax.frame import Closure, names_of
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
@@ -26,7 +25,7 @@ from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import length_if_any, length_of
 from fwdad.ir.ops import Apply, Block, Load, Op, Value, is_array, values_in, walk
 from fwdad.ir.rewrite import all_inside, all_used
-from fwdad.ir.symbol import UNBOUND, Symbol
+from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
 
 _WRITES = (
@@ -126,11 +125,11 @@ CALLED[functools._lru_cache_wrapper] = _from_outside
 def _traced(tracer: Interpreter, f: Cached, args: Any, kwargs: Any, place: Any, key: Any) -> _Kept:
     """Write a call, and ensure that Python runs the function in the same way."""
     recorder, kept = tracer.recorder, tracer.inline.kept
-    read = _read_by(f.function)
+    read = seen_by(recorder.journal, f.function)
     alike = f.seen.get(place, [])
     others = f.seen.get(None, []) if place else [s for seen in f.seen.values() for s in seen]
     if (
-        not all(_same(before, read) for before in (*alike, *others))
+        not all(same_seen(before, read) for before in (*alike, *others))
         or f.keys.get(place, key) != key
     ):
         raise UntraceableError(_READS, tracer.position.location())
@@ -191,56 +190,6 @@ def check_results(recorder: Recorder) -> None:
 
 def _may_write(recorder: Recorder, op: Op, arrays: set[Value]) -> bool:
     return any(not recorder.definitions.owners(v).isdisjoint(arrays) for v in op.writes())
-
-
-def _read_by(function: Any) -> list[Any]:
-    """What a function sees: names of enclosing functions, contents of containers and functions."""
-    values: list[Any] = []
-    known: set[int] = set()
-    waiting = [function]
-    while waiting:
-        x = waiting.pop()
-        if isinstance(x, tuple):
-            waiting.extend(x)
-        elif type(x) is not Closure:
-            container = container_of(x)
-            if container is not None and id(container) not in known:
-                known.add(id(container))
-                inside = (
-                    [*container, *container.values()]
-                    if isinstance(container, dict)
-                    else list(container)
-                )
-                values.extend((len(inside), *inside))
-                waiting.extend(inside)
-        elif id(x) not in known:
-            known.add(id(x))
-            inside = list(_names_of(x))
-            values.extend(inside)
-            waiting.extend(inside)
-    return values
-
-
-def _names_of(function: Closure) -> Iterator[Any]:
-    own = names_of(function.node).own
-    names = {n.id for n in ast.walk(function.node) if isinstance(n, ast.Name)} - own
-    for name in sorted(names):
-        home = function.frame.home(name)
-        if home is not None:
-            yield home.locals.get(name, UNBOUND)
-
-
-def _same(before: list[Any], now: list[Any]) -> bool:
-    """Whether a function that is called again sees the same as before."""
-
-    def same(a: Any, b: Any) -> bool:
-        if type(a) is Symbol and type(b) is Symbol:
-            return a.value is b.value
-        if type(a) is tuple and type(b) is tuple:
-            return len(a) == len(b) and all(map(same, a, b))
-        return a is b or (number_type(a) is not None and type(a) is type(b) and a == b)
-
-    return len(before) == len(now) and all(map(same, before, now))
 
 
 def _writes_outside(recorder: Recorder, ops: list[Op]) -> bool:

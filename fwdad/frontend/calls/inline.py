@@ -26,7 +26,7 @@ from fwdad.frontend.calls.kinds import (
 )
 from fwdad.frontend.calls.operations import OperationCalls
 from fwdad.frontend.calls.purity import is_of_files, is_of_package, is_trusted
-from fwdad.frontend.calls.recursion import Programs, RecursionFound
+from fwdad.frontend.calls.recursion import Descent, Programs, RecursionFound
 from fwdad.frontend.calls.sparse_products import is_product, product
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.slots import class_attribute
@@ -94,6 +94,7 @@ class InlineCalls:
         self.programs = programs
         self.operations = operations
         self.recursive = recursive  # code objects and definitions that become programs
+        self.descent = Descent(tracer.recorder)
         self.inside: dict[int, int] = {}  # how many calls inside the outermost one of theirs
         self.kept = KeptCalls()
 
@@ -236,6 +237,7 @@ class InlineCalls:
                 bound,
                 key,
                 lambda given: self._run_body(replace(frame, locals={}), node, given, key),
+                frame=frame,
             )
         remembered, self.kept.remembered = self.kept.remembered, False
         depth = sum(key is a for a in self.position.active)
@@ -243,7 +245,8 @@ class InlineCalls:
         few = depth < INLINED_AT_MOST and self.inside[id(key)] <= _INSIDE_AT_MOST
         if not few and not (remembered and depth < REMEMBERED_AT_MOST):
             raise RecursionFound(key)
-        return self._run_body(frame, node, bound, key)
+        with self.descent.into(key, frame, bound):
+            return self._run_body(frame, node, bound, key)
 
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.appended import check_items
+from fwdad.frontend.calls.seen import same_seen, same_surroundings, seen_by
 from fwdad.frontend.syntax.control import converted
+from fwdad.frontend.syntax.frame import Frame
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl
-from fwdad.frontend.trees import Tree, flatten, made_in, signature
+from fwdad.frontend.trees import Tree, flatten, kind, made_in, signature
 from fwdad.frontend.ways import WayNeededError
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Block, Call, Loop, Operand, Program, Value, map_values, values_in, walk
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import ArrayType, Number, Size, Type, join
+from fwdad.ir.types import ArrayType, Number, Size, Type, join, number_type
 
 _ATTEMPTS = 8
 
@@ -34,6 +37,67 @@ class RecursionFound(TraceControl):
         self.key = key
 
 
+class Descent:
+    """The calls of functions inside of their own calls, as they are traced in line.
+
+    One whose arguments and heap are, but for values, those of the call around it is traced as that
+    one was: there is no end.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._calls: dict[int, list[_Level]] = {}
+
+    @contextlib.contextmanager
+    def into(self, key: Any, frame: Frame, bound: dict[str, Any]) -> Iterator[None]:
+        """Be in a call of a function; raises ``RecursionFound`` if it is seen to have no end."""
+        calls = self._calls.setdefault(id(key), [])
+        heap = None
+        if calls and not self._follows() and calls[-1].is_like(frame, bound):
+            if calls[-1].heap and not self._recorder.journal.have_changed(calls[-1].heap):
+                raise RecursionFound(key)
+            heap = self._recorder.journal.contents()
+        calls.append(_Level(frame, dict(bound), heap))
+        try:
+            yield
+        finally:
+            calls.pop()
+
+    def _follows(self) -> bool:
+        """Whether values decide: their example has an end."""
+        ways = self._recorder.ways
+        return ways is not None and bool(ways.places)
+
+
+class _Level(NamedTuple):
+    """One call, and the heap as it was then if the call around it was alike."""
+
+    frame: Frame
+    bound: dict[str, Any]
+    heap: list[tuple[Any, Any]] | None
+
+    def is_like(self, frame: Frame, bound: dict[str, Any]) -> bool:
+        """Whether a call has the same surroundings and, but for values, the same arguments."""
+        return same_surroundings(frame, self.frame) and _same(bound, self.bound)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two arguments are the same, but for the values of symbols."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) is Symbol:
+        return kind(a.type) == kind(b.type) and _shape(a.type) == _shape(b.type)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict):
+        keys = zip(a, b, strict=False)
+        same = len(a) == len(b) and all(j is k for j, k in keys)
+        return same and all(map(_same, a.values(), b.values()))
+    return number_type(a) is not None and bool(a == b)
+
+
 @dataclass(eq=False)
 class _Definition:
     """A program that is complete, or still being written."""
@@ -42,6 +106,15 @@ class _Definition:
     types: list[Type] | None = None
     tree: Tree | None = None
     extra: list[Value] = field(default_factory=list)  # values from outside that it uses
+    frame: Frame | None = None  # it was made for functions of these surroundings
+    seen: list[Any] = field(default_factory=list)  # and what it could see there
+    written: bool = False  # whether it is complete
+
+    def serves(self, frame: Frame | None, seen: list[Any]) -> bool:
+        """Whether it is the program of a call; one that changes what it sees is refused later."""
+        if not self.written:
+            return same_surroundings(frame, self.frame)
+        return same_seen(self.seen, seen)
 
 
 class Programs:
@@ -50,7 +123,7 @@ class Programs:
     def __init__(self, recorder: Recorder, position: Position) -> None:
         self.recorder = recorder
         self.position = position
-        self._found: dict[Any, _Definition] = {}
+        self._found: dict[Any, list[_Definition]] = {}
 
     def call(
         self,
@@ -59,13 +132,15 @@ class Programs:
         key: Any,
         run: Callable[[dict[str, Any]], Any],
         finish: Callable[[Program], None] | None = None,
+        frame: Frame | None = None,
     ) -> Any:
         """Write a call of a function that is a program of its own.
 
-        ``bound`` are parameters and arguments; ``key`` is the function's code object or definition;
-        ``run`` traces the body with other arguments. ``finish`` is for a function that does not
-        call itself, and rewrites its program once: that is then for arrays of the lengths known
-        here, and otherwise for any lengths.
+        ``bound`` are parameters and arguments; ``key`` is the function's code object or definition,
+        ``frame`` has its surroundings, if any; ``run`` traces the body with other arguments. Where
+        what it can see has changed, another program is written. ``finish`` is for a function that
+        does not call itself, and rewrites its program once: that is then for arrays of the lengths
+        known here, and otherwise for any lengths.
         """
         recorder = self.recorder
         leaves, tree = flatten(bound)
@@ -73,21 +148,25 @@ class Programs:
         types = [recorder.lengths.resolved(s.type) for s in symbols]
         keep = _known_lengths if finish is not None else _any_length
         place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
-        found = self._found.get(place)
+        definitions = self._found.setdefault(place, [])
+        seen = seen_by(recorder.journal, *bound.values(), frame)
+        found = next((d for d in definitions if d.serves(frame, seen)), None)
         if found is None:
             program = Program(name, Block(), written=[False] * len(types))  # while it is traced
-            found = self._found[place] = _Definition(program)
+            found = _Definition(program, frame=frame, seen=seen)
+            definitions.append(found)
             try:
                 self._define(found, types, tree, run, keep)
             except UntraceableError as error:
-                del self._found[place]
+                definitions.remove(found)
                 if isinstance(error, (LengthNeededError, WayNeededError)):
                     raise
                 # known lengths may tell how often it calls itself: then it is no program
                 raise LengthNeededError(error.msg, error.location) from error
             except BaseException:  # half of a definition must not be found
-                del self._found[place]
+                definitions.remove(found)
                 raise
+            found.written = True
             if finish is not None:
                 finish(found.program)
         if found.types is None:  # the first attempt: another path through the function ends it
