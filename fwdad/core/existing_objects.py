@@ -21,8 +21,8 @@ _frozen = False  # by us: what a user has frozen stays so
 class Existing(EnteredTwice):
     """The objects that exist when the block is entered; asked for before it is left.
 
-    New is what has been made until the first question. Of what the garbage collector does not
-    track, a number or a dict of numbers, this is unknown, and it is no member.
+    New is what has been made until the first question, which keeps it alive. Of what the garbage
+    collector does not track, a number or a dict of numbers, this is unknown, and it is no member.
     """
 
     def __init__(self) -> None:

@@ -197,6 +197,7 @@ def test_a_call_like_the_one_around_it_has_no_end(monkeypatch):
     """It is seen in the second call inside of the first: 16 of them are not traced for it."""
     monkeypatch.setattr(inline, "INLINED_AT_MOST", 10**6)
     monkeypatch.setattr(inline, "_INSIDE_AT_MOST", 10**6)
+
     def f(x):
         def inner(y, options):
             return y if y < 1.0 else 1.0 + inner(y / 2, options)

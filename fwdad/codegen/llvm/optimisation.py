@@ -80,7 +80,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         if not runs_down:
             _run_passes(machine, module, level)
         elif (found := _in_child(lambda: _optimised(machine, module, level))) is not None:
-            self._final_module = llvm.parse_bitcode(found)
+            self._final_module: Any = llvm.parse_bitcode(found)
         else:
             _run_passes(machine, module, level, vectorizes=False)
 
@@ -157,7 +157,8 @@ def _send(run: Callable[[], bytes], sent: int) -> NoReturn:
 
 def _received(pipe: int) -> bytes | None:
     """All that comes through a pipe until it is closed; None if that takes too long."""
-    parts, until = [], time.monotonic() + _PATIENCE
+    parts: list[bytes] = []
+    until = time.monotonic() + _PATIENCE
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while selector.select(max(0.0, until - time.monotonic())):

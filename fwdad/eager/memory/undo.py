@@ -86,10 +86,10 @@ class UndoLog:
 
     def reaches(self, existed: Existing) -> bool:
         """Whether an array was written that others can see, or one of the objects that existed."""
-        self.purge((0, 0))
+        self._purge_all()
         if self._arrays:
             gc.collect()  # cycles hold references, too
-            self.purge((0, 0))
+            self._purge_all()
         if self._arrays or any(
             tokens[0].old_value is not var.get(Token.MISSING)
             for var, tokens in self._contexts.values()
@@ -176,6 +176,13 @@ class UndoLog:
                     if table is self._arrays:
                         SHADOWED.pop(key, None)
                     del table[key]
+
+    def _purge_all(self) -> None:
+        """Forget what only the log can still see, or what it forgets thereby."""
+        known = -1
+        while known != len(self._arrays) + len(self._objects):
+            known = len(self._arrays) + len(self._objects)
+            self.purge((0, 0))
 
     # -- what is in it
 

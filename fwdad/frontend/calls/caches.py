@@ -36,6 +36,10 @@ _READS = (
     "a function under `functools.lru_cache` is called where what it reads may have changed, and "
     "Python would return its first result. This cannot be traced: pass what changes as an argument"
 )
+_WRITTEN = (
+    "that a function under `functools.lru_cache` reads, or has returned, and Python would return "
+    "its first result. This cannot be traced: pass what changes as an argument"
+)
 _LENGTHS = (length_of, length_if_any)
 
 
@@ -174,7 +178,7 @@ def _keeps_its_result(
     written = [op for b in recorder.blocks for op in walk(b) if op.writes() and op not in run]
     if read & varying or any(_may_write(recorder, op, owners - inside) for op in written):
         raise UntraceableError(_READS, tracer.position.location())
-    recorder.unwritten |= owners
+    recorder.unwritten.update(dict.fromkeys(owners, _WRITTEN))
     containers = [c for c in _containers(value) if recorder.journal.is_own(c)]
     recorder.unchanged.append(
         (recorder.journal.contents_of(containers), tracer.position.location())

@@ -120,12 +120,12 @@ def _unless_it_writes(f: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
     """
     with watched() as (run, existed):
         found = made(lambda: call(f, *args, **kwargs))
-        if not run.log.reaches(existed) and not draws(run):
+        if not run.log.reaches(existed) and not draws(run, existed):
             run.log.clear()  # what was written is new, and stays
             return found
-        with watched() as (second, existed):
+        with watched() as (second, existed_by_now):
             made(lambda: call(f, *args, **kwargs))
-            if second.log.reaches(existed) or run.log.arrays() or draws(run):
+            if second.log.reaches(existed_by_now) or run.log.arrays() or draws(run, existed):
                 raise UntraceableError(WRITES)
     return None
 
@@ -272,10 +272,10 @@ def watched() -> Iterator[tuple[Watched, Existing]]:
         yield run, existed
 
 
-def draws(run: Watched) -> bool:
-    """Whether a run has drawn random numbers."""
+def draws(run: Watched, existed: Existing) -> bool:
+    """Whether a run has drawn random numbers from a generator that it has not made."""
     return any(
-        pickle.dumps(generator_state(o)) != pickle.dumps(state)
+        o in existed and pickle.dumps(generator_state(o)) != pickle.dumps(state)
         for o, state in run.generators.values()
     )
 

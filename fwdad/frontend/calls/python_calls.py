@@ -80,7 +80,10 @@ class PythonCall(Whole):
         """
         with watched() as (run, existed):
             flat = self._result(values, run)
-            if not run.log.reaches(existed):
+            reaches = run.log.reaches(existed)
+            if draws(run, existed):
+                raise OtherWayError(WRITES)
+            if not reaches:
                 return flat
             kept = numbers_kept(run, existed)
             with watched() as (second, existed_by_now):
@@ -113,13 +116,10 @@ class PythonCall(Whole):
         if not {id(x) for x in flat.containers}.isdisjoint(known):
             raise OtherWayError("it returns what it is given")
         arrays = [x for x in flat.notes if type(x) is np.ndarray]
-        pairs = (*itertools.combinations(arrays, 2), *itertools.product(arrays, inside))
-        if any(np.may_share_memory(a, b) for a, b in pairs):
-            raise OtherWayError("it returns views of one array, or of what it is given")
+        if any(np.may_share_memory(a, b) for a, b in itertools.product(arrays, inside)):
+            raise OtherWayError("it returns a view of what it is given")
         if watched is not None:
-            watched.log.taken_from([y, *run.made.values(), *given]).restore()
-            if draws(watched):
-                raise OtherWayError(WRITES)
+            watched.log.taken_from([y, *flat.notes, *run.made.values(), *given]).restore()
         return flat
 
     def run(self, /, *values: Any) -> Any:
@@ -385,6 +385,8 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
     op.because(refusal.msg, place)
     op.key = flat.key
     outputs = tuple([_output(x) for x in flat.leaves] or [Value(BOOL)])
+    for v in _sharing_memory(outputs, flat.notes):
+        recorder.unwritten[v] = _ONE_MEMORY.format(function_name(f))
     recorder.emit(Apply(op, tuple(taken.operands), outputs=outputs))
     recorder.ways.calls(place)
     (y,), _, containers = flat.rebuild([Symbol(v, recorder) for v in outputs])
@@ -394,6 +396,19 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
         else:
             recorder.journal.own(container_of(x), namespace=True)
     return y
+
+
+_ONE_MEMORY = (
+    "that {} returns, and another one that it returns has the same memory; Python calls it at each "
+    "run, and they become arrays of their own: write into a copy"
+)
+
+
+def _sharing_memory(values: tuple[Value, ...], found: list[Any]) -> set[Value]:
+    """The values of arrays that are, or view, the memory of others among them."""
+    arrays = [(v, x) for v, x in zip(values, found, strict=False) if type(x) is np.ndarray]
+    pairs = itertools.combinations(arrays, 2)
+    return {v for a, b in pairs if np.may_share_memory(a[1], b[1]) for v in (a[0], b[0])}
 
 
 def explain(refusal: UntraceableError, name: str, why: str) -> None:

@@ -149,7 +149,7 @@ class Programs:
         keep = _known_lengths if finish is not None else _any_length
         place = (id(key), signature(bound), *(_shape(keep(t)) for t in types))
         definitions = self._found.setdefault(place, [])
-        seen = seen_by(recorder.journal, *bound.values(), frame)
+        seen = seen_by(recorder.journal, *tree.constants, frame)
         found = next((d for d in definitions if d.serves(frame, seen)), None)
         if found is None:
             program = Program(name, Block(), written=[False] * len(types))  # while it is traced

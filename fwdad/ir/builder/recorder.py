@@ -123,7 +123,7 @@ class Recorder:
         self.blocks = [self.block]  # those that are open, the innermost last
         self.first_block = 0  # of the function that is traced into a program of its own
         self.lists: list[Any] = []  # those that grow when the program runs
-        self.unwritten: set[Value] = set()  # arrays that must stay as they are: a cache keeps them
+        self.unwritten: dict[Value, str] = {}  # arrays that must stay as they are, and why
         self.unchanged: list[tuple[Any, Any]] = []  # the same of containers
         self.places: dict[int, tuple[list[Any], Any]] = {}  # of lists: where they are made
         self.catchers: list[Any] = []  # each `try` whose body is traced, the innermost last
@@ -201,13 +201,10 @@ class Recorder:
     def _stays(self, op: Op) -> None:
         """Raise if an operation may write into an array that must not change."""
         for v in {owner for written in op.writes() for owner in self.definitions.owners(written)}:
-            if v in self.unwritten or v in self.definitions.carried:
-                message = (
-                    "an array is written that a function under `functools.lru_cache` reads, or "
-                    "has returned, and Python would return its first result. This cannot be "
-                    "traced: pass what changes as an argument"
-                )
-                raise UntraceableError(message, op.location)
+            carried = next(iter(self.unwritten.values())) if v in self.definitions.carried else None
+            why = self.unwritten.get(v, carried)  # what a loop carries may be any of them
+            if why is not None:
+                raise UntraceableError(f"an array is written {why}", op.location)
 
     def may_share(self, a: Value, b: Value) -> bool:
         """Whether two arrays may share memory."""
