@@ -45,7 +45,7 @@ def type_by_source(
     rule = find_rule(function)
     python: Any = python_inside(function) or function
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], _ways: Places) -> Any:
+    def attempt(recursive: dict[Any, Any], lists: dict[Any, Any], _ways: Places) -> Any:
         recorder = Recorder()
         recorder.lengths.known = assumed = dict(known)
         captures = Captures(recorder, 0, UNKNOWN)

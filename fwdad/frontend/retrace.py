@@ -7,7 +7,7 @@ from typing import Any
 
 from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import UntraceableError
-from fwdad.frontend.calls.recursion import RecursionFound
+from fwdad.frontend.calls.recursion import InlineFound, RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.filled import fill_one_by_one
 from fwdad.frontend.syntax.growing_lists.growing import ListGrows
@@ -16,13 +16,13 @@ from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 _FEW_WAYS = 6  # branches, each a new trace: then the example is followed everywhere
 
 
-def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any]) -> Any:
+def until_traced(attempt: Callable[[dict[Any, Any], dict[Any, Any], Places], Any]) -> Any:
     """The result of an attempt, repeated until it knows all recursion and all growing lists.
 
     And all branches at which it must follow the example, and all comprehensions that must be traced
     item by item.
     """
-    recursive: dict[int, Any] = {}
+    recursive: dict[Any, Any] = {}
     lists: dict[Any, Any] = {}
     while True:
         try:
@@ -32,7 +32,7 @@ def until_traced(attempt: Callable[[dict[int, Any], dict[Any, Any], Places], Any
                 raise
 
 
-def _until_known(attempt: Any, recursive: dict[int, Any], lists: dict[Any, Any]) -> Any:
+def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any]) -> Any:
     ways = Places()
     while True:
         try:
@@ -52,6 +52,8 @@ def _until_known(attempt: Any, recursive: dict[int, Any], lists: dict[Any, Any])
             if id(found.key) in recursive:
                 raise UntraceableError("calls are nested too deeply to be traced") from found
             recursive[id(found.key)] = found.key
+        except InlineFound as found:
+            recursive[tuple(map(id, found.keys))] = found.keys
         except RecursionError as error:  # ours: what known code raises arrives as `AlwaysRaises`
             raise UntraceableError(
                 "calls, or attributes that ask for each other, are nested too deeply to be traced"

@@ -126,7 +126,7 @@ def trace_flat(
 
     follows = follows and flat.examples
 
-    def attempt(recursive: dict[int, Any], lists: dict[Any, Any], ways: Places) -> Tape:
+    def attempt(recursive: dict[Any, Any], lists: dict[Any, Any], ways: Places) -> Tape:
         nonlocal by_rows, lengths
         while True:
             known = (recursive, lists, ways if follows else None)

@@ -83,7 +83,7 @@ class InlineCalls:
         generators: Generators,
         operations: OperationCalls,
         programs: Programs,
-        recursive: dict[int, Any],
+        recursive: dict[Any, Any],
     ) -> None:
         self.tracer = tracer
         self.recorder = tracer.recorder
@@ -230,7 +230,7 @@ class InlineCalls:
         return self._run_frame(frame, f.node, bound, f.node)
 
     def _run_frame(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
-        if id(key) in self.recursive:
+        if id(key) in self.recursive and not self._is_inlined(key):
             name = getattr(node, "name", "function")
             return self.programs.call(
                 name,
@@ -247,6 +247,19 @@ class InlineCalls:
             raise RecursionFound(key)
         with self.descent.into(key, frame, bound):
             return self._run_body(frame, node, bound, key)
+
+    def _is_inlined(self, key: Any) -> bool:
+        """Whether a recursive function is traced in line inside of another one's program."""
+        if not any((id(key), id(outer)) in self.recursive for outer in self.programs.are_open()):
+            return False
+        if any(a is key for a in self.position.active):
+            name = getattr(key, "co_name", getattr(key, "name", "a lambda"))
+            message = (
+                f"{name} calls itself, and a function that calls it, to depths that values decide, "
+                "which cannot be traced: let one of them do what both do"
+            )
+            raise UntraceableError(message, self.position.location())
+        return True
 
     def _run_body(self, frame: Frame, node: Any, bound: dict[str, Any], key: Any) -> Any:
         frame.names = names_of(node)

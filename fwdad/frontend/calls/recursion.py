@@ -37,6 +37,17 @@ class RecursionFound(TraceControl):
         self.key = key
 
 
+class InlineFound(TraceControl):
+    """A function calls another one whose program is being written around it.
+
+    It must be traced in line there, where it reads what that program is given: the trace restarts.
+    """
+
+    def __init__(self, keys: tuple[Any, Any]) -> None:
+        super().__init__(*keys)
+        self.keys = keys  # of the function, and of the one around it
+
+
 class Descent:
     """The calls of functions inside of their own calls, as they are traced in line.
 
@@ -102,6 +113,7 @@ def _same(a: Any, b: Any) -> bool:
 class _Definition:
     """A program that is complete, or still being written."""
 
+    key: Any
     program: Program
     types: list[Type] | None = None
     tree: Tree | None = None
@@ -124,6 +136,11 @@ class Programs:
         self.recorder = recorder
         self.position = position
         self._found: dict[Any, list[_Definition]] = {}
+        self._open: list[_Definition] = []  # that are being written, each inside of the one before
+
+    def are_open(self) -> list[Any]:
+        """The functions whose programs are being written, the innermost last."""
+        return [d.key for d in self._open]
 
     def call(
         self,
@@ -153,8 +170,9 @@ class Programs:
         found = next((d for d in definitions if d.serves(frame, seen)), None)
         if found is None:
             program = Program(name, Block(), written=[False] * len(types))  # while it is traced
-            found = _Definition(program, frame=frame, seen=seen)
+            found = _Definition(key, program, frame=frame, seen=seen)
             definitions.append(found)
+            self._open.append(found)
             try:
                 self._define(found, types, tree, run, keep)
             except UntraceableError as error:
@@ -166,9 +184,13 @@ class Programs:
             except BaseException:  # half of a definition must not be found
                 definitions.remove(found)
                 raise
+            finally:
+                self._open.pop()
             found.written = True
             if finish is not None:
                 finish(found.program)
+        if not found.written and found is not self._open[-1]:
+            raise InlineFound((self._open[-1].key, key))
         if found.types is None:  # the first attempt: another path through the function ends it
             raise AlwaysRaises(RecursionError, ("maximum recursion depth exceeded",))
         outputs = tuple(Value(keep(t)) for t in found.types)  # lengths differ from call to call

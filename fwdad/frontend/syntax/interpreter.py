@@ -46,7 +46,7 @@ class Interpreter:
         self,
         recorder: Recorder,
         captures: Captures,
-        recursive: dict[int, Any],
+        recursive: dict[Any, Any],
         growing: dict[Any, Any],
     ) -> None:
         self.recorder = recorder
