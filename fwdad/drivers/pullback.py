@@ -79,8 +79,8 @@ class _AsksForPullback(Evaluator):
         chunk = asked.options["chunk"]
 
         def opens(made: Any, inputs: list[Any]) -> Any:
-            example: Any = Pullback(f, given[0], given[1:], named, argnums, options, chunk)
-            return example.opener(made, inputs)
+            first: Any = Pullback(f, given[0], given[1:], named, argnums, options, chunk)
+            return first.opener(made, inputs), first.result
 
         return asked._replace(argnums=argument_numbers(argnums), options=options, opens=opens)
 
@@ -185,7 +185,7 @@ def vjp(
     made: Pullback[Any] = Pullback(
         f, x, args, kwargs or {}, argnums, {"has_aux": has_aux, "outputs": outputs}, chunk
     )
-    return (made.y, made, made.aux) if has_aux else (made.y, made)
+    return made.result
 
 
 class _Asked(NamedTuple):
@@ -271,6 +271,12 @@ class Pullback(OfOneRun, Generic[T]):
             Candidate("recorded run", self._run_recorded),
         )
         self._flat = _flattened(self.y)  # before the caller changes y
+
+    @property
+    def result(self) -> tuple[Any, ...]:
+        """What :func:`vjp` returns."""
+        has_aux = self._of.options["has_aux"]
+        return (self.y, self, self.aux) if has_aux else (self.y, self)
 
     def opener(self, made: Any, inputs: list[Any]) -> Callable[..., Any] | None:
         """A function of a tape's inputs that returns what :func:`vjp` does, with another pullback.

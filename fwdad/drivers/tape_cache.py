@@ -241,20 +241,18 @@ def known(shortcuts: Shortcuts, f: Any, ask: Ask, args: Any, kwargs: Any) -> Any
     if at is None or why_not_reusable(at[0].tape, at[1]):
         return MISS
     made, leaves, containers = at
-    instead, due = None, shortcuts.is_due(key)
-    if asked.opens is not None:
-        instead = asked.opens(made, leaves) if due else None
-        if instead is None:
-            if due:
-                shortcuts.enter(ask, key, never)
-            return MISS
-        y = instead(*leaves)
+    due = shortcuts.is_due(key)
+    if asked.opens is None:
+        instead, y = None, made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+    elif due:
+        instead, y = asked.opens(made, leaves)
     else:
-        y = made.tape.rebuild(apart(made.run(*leaves), leaves), containers)
+        return MISS
     if due:
         parts, shortcut = Parts(), None
         places = ask(f, *parts.call(args, kwargs), parts)
-        if places is not None and places.is_of(asked):
+        may = asked.opens is None or instead is not None
+        if may and places is not None and places.is_of(asked):
             parts.take([*places.args, *places.kwargs.values()])
             options = {"unless": (SHADOWED, WATCHES), "picked": asked.picked, "instead": instead}
             shortcut = tape.shortcut_to(made, parts, **options)

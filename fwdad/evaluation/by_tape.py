@@ -37,7 +37,7 @@ class Question(NamedTuple):
     """``evaluate(f, argnums, args, kwargs, options)``, of which one result may be ``picked``.
 
     Where the answer is no result of the tape, ``opens`` makes of a specialisation and an example
-    of its inputs a function of such inputs that returns the answer, or None.
+    of its inputs a function of such inputs that returns the answer, or None; and this answer.
     """
 
     evaluate: Any
@@ -47,7 +47,7 @@ class Question(NamedTuple):
     kwargs: dict[str, Any]
     options: dict[str, Any]
     picked: int | None = None
-    opens: Callable[[Any, Any], Callable[..., Any] | None] | None = None
+    opens: Callable[[Any, Any], tuple[Callable[..., Any] | None, Any]] | None = None
 
     def is_of(self, asked: Question) -> bool:
         """Whether this question, of places in a call, is the one that the call itself asks."""

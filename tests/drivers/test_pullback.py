@@ -422,3 +422,16 @@ def test_one_array_returned_in_two_places(shape):
     expected = (5.0 + 4.0 * np.sin(a)) * 2.0 * np.cos(a)
     assert_allclose(pullback(bars), expected, rtol=1e-12)
     assert_allclose(pullback(bars), expected, rtol=1e-12)
+
+
+def test_a_program_that_writes_outside_runs_once_at_each_call():
+    calls = np.zeros(1)
+
+    def f(x):
+        calls[0] += 1.0
+        return x**2 * calls[0]
+
+    compiled = fwdad.jit(f)
+    for k in range(1, 6):
+        y, pullback = fwdad.vjp(compiled, 1.5)
+        assert (calls[0], y, pullback(1.0)) == (k, 2.25 * k, 3.0 * k)

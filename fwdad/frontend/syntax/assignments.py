@@ -18,6 +18,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.ops import Block, Load, walk
 from fwdad.ir.symbol import UNBOUND, Symbol
 
 
@@ -91,16 +92,29 @@ class Assignments:
             old = self.tracer.evaluate(ast.copy_location(ast.Name(target.id, ast.Load()), target))
             value = self.tracer.evaluate(node.value)
             self.position.at(node)
-            if _is_memory(old):
-                self.update(old, Ellipsis, function, value)
-            else:
+            if not _is_memory(old):
                 self.assign(target, self.augmented(function, old, value))
+                return
+            self.update(old, Ellipsis, function, value)
+            home = self.position.frame.home(target.id)
+            if home is not None and home.locals.get(target.id) is not old:  # the value rebinds it
+                self.assign(target, old)
         elif isinstance(target, ast.Subscript):
             o, index = self.subscripts.parts_of(target)
             if _is_memory(o):
+                block, begin = self.recorder.block, len(self.recorder.block.ops)
                 value = self.tracer.evaluate(node.value)
                 self.position.at(node)
-                self.update(o, index, function, value)
+                if not self._is_written(o, block, begin):
+                    self.update(o, index, function, value)
+                elif self.recorder.block is block:
+                    self._update_as_read(o, index, function, value, begin)
+                else:  # what an exception leaves is open
+                    message = (
+                        "what is added in place writes into the same array, and may raise what "
+                        "the program catches: compute it before, and give it a name"
+                    )
+                    raise UntraceableError(message, self.position.location())
                 return
             old = self.tracer.subscript(o, index)
             value = self.tracer.evaluate(node.value)
@@ -109,8 +123,10 @@ class Assignments:
                 self.subscripts.set_subscript(o, index, self.augmented(function, old, value))
                 return
             self.update(old, Ellipsis, function, value)
-            if self.values.python_method(o, "__setitem__") is not None:
-                # as Python does: it may have been a copy
+            is_kept = type(o) in (list, dict) and self.tracer.subscript(o, index) is old
+            known = isinstance(o, (list, dict, tuple)) and not is_kept
+            if known or self.values.python_method(o, "__setitem__") is not None:
+                # as Python does: it may have been a copy, or computing the value has replaced it
                 self.subscripts.set_subscript(o, index, old)
         else:
             assert isinstance(target, ast.Attribute)
@@ -123,6 +139,27 @@ class Assignments:
                 return
             self.update(old, Ellipsis, function, value)
             self.attributes.set_updated(o, name, old)
+
+    def _is_written(self, a: Any, block: Block, begin: int) -> bool:
+        """Whether what was traced since a place in a block may write into an array."""
+        opened = self.recorder.blocks[self.recorder.blocks.index(block) + 1 :]
+        since = [*block.ops[begin:], *(op for b in opened for op in b.ops)]
+        written = [v for op in walk(Block(ops=since)) for v in op.writes()]
+        return any(self.recorder.may_share(v, self.recorder.as_symbol(a).value) for v in written)
+
+    def _update_as_read(
+        self, a: Any, index: Any, function: Callable[..., Any], value: Any, begin: int
+    ) -> None:
+        """``a[index] op= value`` where what computes the value, at ``begin``, writes into a."""
+        ops = self.recorder.block.ops
+        since, ops[begin:] = ops[begin:], []
+        old = self.tracer.subscript(a, index)  # which Python reads first
+        ops += since
+        made_by = self.recorder.definitions.made_by(old.value) if type(old) is Symbol else None
+        if isinstance(made_by, Load) and made_by.view:
+            self.update(a, index, function, value)
+        else:
+            self.recorder.store(a, index, self.augmented(function, old, value))
 
     def augmented(self, function: Callable[..., Any], held: Any, value: Any) -> Any:
         """``held op= value`` for anything but an array."""

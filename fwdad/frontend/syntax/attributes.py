@@ -190,11 +190,15 @@ class Attributes:
         raise UntraceableError(message, self.position.location())
 
     def set_updated(self, o: Any, name: str, value: Any) -> None:
-        """The end of ``o.name op= …``, which sets the attribute if its class overrides how."""
-        attribute = class_attribute(type(o), name)
+        """The end of ``o.name op= …``, which sets the attribute.
+
+        That shows if its class overrides how, or if computing the value has set it, too.
+        """
+        attribute, namespace = class_attribute(type(o), name), namespace_of(o)
         acts = (
             isinstance(attribute, property)
             or self.values.python_method(attribute, "__set__") is not None
+            or (self.recorder.journal.is_own(namespace) and namespace.get(name) is not value)
         )
         if acts or self.values.python_method(o, "__setattr__") is not None:
             self.set_attribute(o, name, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -63,19 +63,17 @@ class Operators:
             raise UntraceableError(message, self.position.location())
         if function in _DIVISIONS and type(a) is Symbol and type(b) in (bool, int, float, complex):
             self._check_divisor(function, a, b)
-        for x, y, special in ((a, b, known.method), (b, a, known.reflected)):
-            method = self.values.python_method(x, special)
-            if method is not None and _is_generated(x, method):
+        for x, y, method in self._methods(function, a, b):
+            if _is_generated(x, method):
                 if type(a) is not type(b):
                     continue
                 parts = [tuple(self.tracer.attribute(o, f.name)
                                for f in dataclasses.fields(o) if f.compare)
                          for o in (a, b)]  # fmt: skip
                 return self.binary(function, *parts)
-            if method is not None:
-                value = self.tracer.call(method, (x, y), {})
-                if value is not NotImplemented:
-                    return value
+            value = self.tracer.call(method, (x, y), {})
+            if value is not NotImplemented:
+                return value
         kind: Any = type(a)
         if function is operator.ne and kind.__ne__ is object.__ne__:
             if self.values.python_method(a, "__eq__") is not None:
@@ -105,6 +103,28 @@ class Operators:
                 raise AlwaysRaises(TypeError, (message,))
             return self.recorder.apply(function, (a, b), {})
         return self.values.made(self._of_known(function, a, b))
+
+    def _methods(
+        self, function: Callable[..., Any], a: Any, b: Any
+    ) -> Iterator[tuple[Any, Any, Any]]:
+        """The user's methods for an operator, each with its arguments, in Python's order.
+
+        That of a subclass goes first; of arithmetic only if it is not the one that it inherits.
+        """
+        known = BY_FUNCTION[function]
+        compares = function in _EQUALITIES or function in _ORDERS
+        own = self.values.python_method(a, known.method)
+        other = None
+        if compares or type(a) is not type(b):
+            other = self.values.python_method(b, known.reflected)
+        if other is not None and type(a) is not type(b) and type(a) in type(b).__mro__:
+            if compares or other is not self.values.python_method(a, known.reflected):
+                yield b, a, other
+                other = None
+        if own is not None:
+            yield a, b, own
+        if other is not None:
+            yield b, a, other
 
     def _of_numpy(self, a: Any, b: Any, reflected: str) -> tuple[Any, Any]:
         """The operands, with arrays as symbols; NumPy reads what it does not defer to as one."""

@@ -158,8 +158,9 @@ class Subscripts:
             return
         if isinstance(o, growing.Items):
             o.refused("changing an item of")
-        self.outside.may_change(o)
-        self.recorder.journal.touch(o)
+        if hasattr(type(o), "__setitem__"):
+            self.outside.may_change(o)
+            self.recorder.journal.touch(o)
         if isinstance(o, list) and isinstance(index, slice):
             value = iteration.items(self.tracer, value)
         native(operator.setitem, o, self.values.known(index), value)
