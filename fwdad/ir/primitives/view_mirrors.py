@@ -22,10 +22,14 @@ def view_or_zeros(mirrored: Any, held: Any, v: Any, base: Any) -> Any:
     return _view(mirrored, held)
 
 
-def give_back(held: Any, own: Any, order: Any) -> None:
-    """Add the cotangent of a copy to that of its source; a view has nothing to add."""
+def give_back(held: Any, own: Any, order: Any, stacked: bool = False) -> None:
+    """Add the cotangent of a copy to that of its source; a view has nothing to add.
+
+    Several of them may be ``stacked``, each in memory order ``order``.
+    """
     if not np.may_share_memory(own, held):
-        held += np.reshape(own, held.shape, order=order)
+        for bar, part in zip(held, own, strict=True) if stacked else ((held, own),):
+            bar += np.reshape(part, bar.shape, order=order)
 
 
 def view_or_copy(mirrored: Any, held: Any, v: Any, base: Any) -> Any:

@@ -27,7 +27,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.primitives.scatter_add import is_scatter, scattered, subtracts, target_of
 from fwdad.ir.primitives.stacks import new_stack, push, stack_type, thin
-from fwdad.ir.primitives.view_mirrors import is_view, view_or_copy
+from fwdad.ir.primitives.view_mirrors import give_back, is_view, view_or_copy, view_or_zeros
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import BOOL, ArrayType, Number, Type
 from fwdad.ops import record_of
@@ -88,6 +88,8 @@ class Memory:
             mirrored = self._mirrored(op, with_shadows[0])
             if len(mirrored) == 1 and self._may_copy(op, with_shadows[0]):
                 mirrored = [self._beside(op, with_shadows[0], *mirrored)]
+        elif op.function in (view_or_zeros, view_or_copy):
+            mirrored = [self._as_that_one(op)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
                 self.state.tangent.pop(v, None)
@@ -97,7 +99,7 @@ class Memory:
             return
         called = op.function.function if isinstance(op.function, Leaves) else op.function
         library = (getattr(called, "__module__", None) or "").split(".")[0]
-        if library == "numpy" and self._is_written_later(op):
+        if library in ("numpy", "fwdad") and self._is_written_later(op):
             message = (
                 f"{function_name(called)} may return a view of an array that is written later, and "
                 "that carries derivatives: call it on a .copy(), or write the array before"
@@ -121,6 +123,30 @@ class Memory:
         (v,) = op.outputs
         args = (lanes, self.state.shadow[a], self.state.here(v), self.state.here(a))
         return self.recorder.apply_typed(view_or_copy, args, lanes.type)
+
+    def _as_that_one(self, op: Apply) -> Symbol:
+        """The lanes of a cotangent, or of lanes: a view where these are one."""
+        first, held, *alike = op.args
+        self._are_dense(first, held)
+        shadows = tuple(self.state.shadow[v] for v in (first, held))
+        args = (*shadows, *self.state.symbols(tuple(alike)))
+        return self.recorder.apply_typed(op.function, args, shadows[0].type)
+
+    def _give_back(self, op: Apply) -> None:
+        """Push the addition of a copy's cotangent to that of its source forward."""
+        held, own, order = op.args
+        self.shadows.require(held, self.tangents.of(own))
+        self.state.copy(op)
+        if self.state.has_shadow(held) and self.state.has_shadow(own):
+            self._are_dense(held, own)
+            args = (self.state.shadow[held], self.state.shadow[own], order, True)
+            self.recorder.mutate(give_back, args, {})
+
+    def _are_dense(self, *arrays: Value) -> None:
+        """Give up the places of tangents, where they have such."""
+        for v in arrays:
+            if v in self.state.views:
+                self.state.must_be_dense(v)
 
     def _is_view(self, op: Apply, a: Value) -> None:
         """Record a check that a reshape is a view, which tangents in slots rely on."""
@@ -194,6 +220,9 @@ class Memory:
         """Push a call forward that writes into an argument."""
         if is_scatter(op):
             self._scatter(op)
+            return
+        if op.function is give_back:
+            self._give_back(op)
             return
         if active:
             message = (

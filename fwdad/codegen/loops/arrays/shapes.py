@@ -87,7 +87,7 @@ def _view_beside(w: Parts, op, mirrored, held, v, base):  # noqa: ARG001
 
 
 @handles(give_back)
-def _give_back(w: Parts, op, held, own, order):  # noqa: ARG001
+def _give_back(w: Parts, op, held, own, order, stacked=False):  # noqa: ARG001
     defining_ops = (o for o in w.program.walk() if own in o.outputs or held in o.outputs)
     bases = [
         o.args[3] for o in defining_ops if isinstance(o, Apply) and o.function is view_or_zeros
