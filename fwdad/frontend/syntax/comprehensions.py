@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -27,6 +28,10 @@ _UNDECIDED = (
 
 _FIRST, _ITEMS, _SUM = "$first", "$items", "$sum"
 """Names that no program has: the iterable of the outermost clause, and what a loop makes."""
+
+
+_TAKE_ALL = (min, max, sorted, list, tuple, set, frozenset, math.fsum)
+"""Functions that ask for all items before they do anything else."""
 
 
 class _Chosen(NamedTuple):
@@ -202,6 +207,18 @@ class Comprehensions:
         with self.position.within(frame):
             self.tracer.run(statement)
         return frame
+
+    def taken_whole(self, f: Any, arguments: list[ast.expr]) -> list[ast.expr]:
+        """Arguments of a call, with a list for a generator of which it takes all items at once.
+
+        A loop can fill that list, where values decide which items are left out.
+        """
+        first = arguments[0] if arguments else None
+        if not isinstance(first, ast.GeneratorExp) or not any(f is g for g in _TAKE_ALL):
+            return arguments
+        if len(first.generators) == 1 and not first.generators[0].ifs:
+            return arguments  # which is lazy, but no more than a list
+        return [ast.copy_location(ast.ListComp(first.elt, first.generators), first), *arguments[1:]]
 
     def is_sum_of_generator(self, node: ast.Call) -> bool:
         return (

@@ -34,6 +34,7 @@ class NotOneBodyError(UntraceableError):
     item = None
     of_numbers = True  # whether a list of them may grow when the program runs
     place: Any = None  # where the list is made whose length differs between paths
+    size = 0  # how many operations one iteration has
 
 
 def truth(recorder: Recorder, x: Any) -> Any:

@@ -114,7 +114,7 @@ class Expressions:
             return self.comprehensions.sum_of_generator(node)
         outside = self._appended_to(node)
         f = self.tracer.evaluate(node.func) if outside is None else outside.append
-        args = self._items(node.args)
+        args = self._items(self.comprehensions.taken_whole(f, node.args))
         if outside is not None:
             self.position.at(node)
             return self.calls.appended_outside(outside, *args)

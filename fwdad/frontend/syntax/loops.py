@@ -15,8 +15,9 @@ from fwdad.errors import UntraceableError, is_library_file
 from fwdad.frontend.syntax import catching, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
-from fwdad.frontend.syntax.control import branch, join_sides, negation
+from fwdad.frontend.syntax.control import NotOneBodyError, branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
+from fwdad.frontend.syntax.growing_lists.filled import would_grow
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
 from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.frontend.syntax.tracer import Tracer
@@ -163,6 +164,8 @@ class Loops:
 
     def _run_unrolled(self, node: ast.For, steps: iteration.Steps, error: UntraceableError) -> None:
         """Trace a short loop iteration by iteration."""
+        if would_grow(self.tracer, error, steps.length):
+            raise error
         self._unrolled(node, steps)
         self._tell(node, steps.length, error)
 
@@ -176,7 +179,8 @@ class Loops:
         start, stop, step = steps.span
         of_kinds = isinstance(getattr(error, "refusal", error), KindsDifferError)
         if not of_kinds or type(step) is not int or step != 1:
-            raise error
+            self._as_in_the_example(node, steps, error)
+            return
         second = self.tracer.binary(operator.add, start, step)
 
         def rest() -> None:
@@ -199,6 +203,20 @@ class Loops:
             branch(self.recorder, runs, run, lambda: None)
         elif runs:
             run()
+
+    def _as_in_the_example(
+        self, node: ast.For, steps: iteration.Steps, error: UntraceableError
+    ) -> None:
+        """Trace a short loop over a range whose ends the tape can take from the example."""
+        grows = isinstance(error, NotOneBodyError) and error.place is not None
+        ends = [UNBOUND] if grows else [self._known_end(x) for x in steps.span]
+        if any(x is UNBOUND for x in ends) or len(range(*ends)) > UNROLLED_AT_MOST:
+            raise error
+        steps.length = len(range(*ends))
+        self._run_unrolled(node, steps, error)
+
+    def _known_end(self, x: Any) -> Any:
+        return x if type(x) is not Symbol else self.recorder.examples.forced(x.value)
 
     def start_loop(self) -> None:
         """Note that no jump has been made."""

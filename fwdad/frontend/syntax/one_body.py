@@ -178,11 +178,15 @@ def _trace_body(
         for place in carried.places:
             before[place.where] = (place.container, place.key, place.initial)
             now[place.where] = content_at(place.container, place.key)
-        for o, old, new in region.changes():
-            for key, x, y in differing(recorder, o, old, new):
-                if (id(o), key) not in before:
-                    before[id(o), key] = (o, key, x)
-                    now[id(o), key] = y
+        try:
+            for o, old, new in region.changes():
+                for key, x, y in differing(recorder, o, old, new):
+                    if (id(o), key) not in before:
+                        before[id(o), key] = (o, key, x)
+                        now[id(o), key] = y
+        except NotOneBodyError as error:
+            error.size = sum(1 for _ in walk(block))
+            raise
         region.undo()
         fresh = region.fresh
     block.params += (p.value for p in params)

@@ -16,6 +16,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples, growing_list
 from fwdad.frontend.syntax.iterators import Iterator
@@ -106,11 +107,25 @@ def _filled(tracer: Tracer, length: int, item: Callable[[Any], Any]) -> Items | 
     return items
 
 
+def would_grow(tracer: Tracer, error: UntraceableError, count: int) -> bool:
+    """Whether a list that a short loop appends to grows at run time, if it can.
+
+    ``error`` says why the loop is no one body, and where the list is made: the trace restarts.
+    """
+    if not isinstance(error, NotOneBodyError) or error.place is None or not error.of_numbers:
+        return False
+    if error.place in tracer.growing or count < _FEW or count * error.size < _MANY:
+        return False
+    return tracer.growing.setdefault((error.place, "how"), ONE_BODY) is ONE_BODY
+
+
 def fill_one_by_one(growing: dict[Any, Any]) -> bool:
     """Give up all lists that are filled by loops; returns whether there were any."""
-    places = [place for place, how in growing.items() if how is ONE_BODY]
-    growing.update(dict.fromkeys(places, ONE_BY_ONE))
-    return bool(places)
+    keys = [key for key, how in growing.items() if how is ONE_BODY]
+    for key in keys:
+        growing[key] = ONE_BY_ONE
+        growing.pop(key[0], None)
+    return bool(keys)
 
 
 def _first(tracer: Tracer, item: Callable[[Any], Any]) -> tuple[Any, int]:
