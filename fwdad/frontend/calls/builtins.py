@@ -15,12 +15,13 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import class_attribute, is_stand_in
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.bound_methods import example_of
+from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
-from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
+from fwdad.frontend.syntax.symbols import Maybe, OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.tangents.namespaces import namespace_of
@@ -75,8 +76,8 @@ def _type(tracer: Tracer, x: Any, *rest: Any) -> Any:
     return class_of(x)
 
 
-def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
-    """``hasattr(o, name)``."""
+def has_attribute(tracer: Tracer, o: Any, name: str) -> Any:
+    """``hasattr(o, name)``: a bool, or a symbol of one for what is set on some paths only."""
     if type(o) is Symbol:
         return hasattr(class_of(o), name)
     if type(o) in CLASSES:
@@ -89,6 +90,10 @@ def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
         if isinstance(name, str):
             tracer.outside.guard(("asked", o, name), found)
         return found
+    held: Any = namespace_of(o)
+    maybe = held.get(name) if isinstance(held, dict) else None
+    if isinstance(maybe, Maybe) and class_attribute(type(o), name) is None:
+        return maybe.flag
     try:
         tracer.attribute(o, name)
     except AlwaysRaises as raised:
@@ -100,9 +105,8 @@ def has_attribute(tracer: Tracer, o: Any, name: str) -> bool:
 
 @builtin(getattr)
 def _getattr(tracer: Tracer, o: Any, name: str, *default: Any) -> Any:
-    if default and not has_attribute(tracer, o, name):
-        return default[0]
-    return tracer.attribute(o, name)
+    has = has_attribute(tracer, o, name) if default else True
+    return branch(tracer.recorder, has, lambda: tracer.attribute(o, name), lambda: default[0])
 
 
 builtin(hasattr)(has_attribute)

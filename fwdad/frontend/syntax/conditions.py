@@ -15,7 +15,7 @@ from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
-from fwdad.frontend.syntax.symbols import Optional, Poison
+from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import INT, Number, Type, is_static_array, number_type
@@ -204,6 +204,9 @@ class Conditions:
         if not isinstance(item, str):
             keys = list(container) if isinstance(container, dict) else container
             self.tracer.outside.read_compared(keys, item)
+        maybe = dict.get(container, item) if isinstance(container, dict) else None
+        if isinstance(maybe, Maybe):  # of `vars(o)`: what is set on some paths only
+            return maybe.flag
         return native(operator.contains, container, item)
 
     def _is_met(self, xs: Any, item: Any) -> bool:

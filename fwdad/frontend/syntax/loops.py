@@ -19,12 +19,15 @@ from fwdad.frontend.syntax.control import NotOneBodyError, branch, join_sides, n
 from fwdad.frontend.syntax.frame import FLOW
 from fwdad.frontend.syntax.growing_lists.filled import would_grow
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
+from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.ops import Block
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Size
 
 UNROLLED_AT_MOST = 64
+_FEW = 4  # iterations that are unrolled at once
 
 
 class TraceWarning(UserWarning):
@@ -154,7 +157,7 @@ class Loops:
 
             length = steps.length
             if isinstance(length, int) and length <= UNROLLED_AT_MOST:
-                other = functools.partial(self._run_unrolled, node, steps)
+                other = functools.partial(self._run_unrolled, node, steps, body)
             else:
                 other = functools.partial(self._behind_the_first, node, steps, body)
             self._as_one_body(lambda: loop(self.recorder, steps.span, None, body), node, other)
@@ -162,12 +165,50 @@ class Loops:
             iteration.end(self.tracer, iterable)
         self._end_loop(node.orelse)
 
-    def _run_unrolled(self, node: ast.For, steps: iteration.Steps, error: UntraceableError) -> None:
-        """Trace a short loop iteration by iteration."""
+    def _run_unrolled(
+        self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
+    ) -> None:
+        """Trace a short loop iteration by iteration; or only the first one, where that is enough.
+
+        The first one may add a key to a dict, or make a name another kind of value.
+        """
         if would_grow(self.tracer, error, steps.length):
             raise error
+        is_long = steps.length > _FEW and steps.more is None
+        if is_long and isinstance(error, NotOneBodyError) and error.grows == "dict":
+            first = functools.partial(self._first_apart, node, steps, body)
+            if self._can_be_traced(first):
+                first()
+                return
         self._unrolled(node, steps)
         self._tell(node, steps.length, error)
+
+    def _can_be_traced(self, run: Callable[[], None]) -> bool:
+        """Whether something can be traced here; nothing is left of the attempt."""
+        try:
+            with self.recorder.region(Block()) as region:
+                region.always = True
+                run()
+                region.undo()
+        except (UntraceableError, AlwaysRaises):
+            return False
+        return True
+
+    def _first_apart(self, node: ast.For, steps: iteration.Steps, body: Any) -> None:
+        """Trace the first iteration of a loop, and one body for all others."""
+        start, stop, step = steps.span
+        second = self.tracer.binary(operator.add, start, step)
+
+        def rest() -> None:
+            loop(self.recorder, (second, stop, step), None, body)
+
+        self.assignments.assign(node.target, steps.item(0))
+        self.blocks.run_block(node.body)
+        leaving = self.leaving()
+        if leaving is False:
+            rest()
+        elif leaving is not True:
+            branch(self.recorder, leaving, lambda: None, rest)
 
     def _behind_the_first(
         self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
@@ -179,22 +220,9 @@ class Loops:
         start, stop, step = steps.span
         of_kinds = isinstance(getattr(error, "refusal", error), KindsDifferError)
         if not of_kinds or type(step) is not int or step != 1:
-            self._as_in_the_example(node, steps, error)
+            self._as_in_the_example(node, steps, body, error)
             return
-        second = self.tracer.binary(operator.add, start, step)
-
-        def rest() -> None:
-            loop(self.recorder, (second, stop, step), None, body)
-
-        def run() -> None:
-            self.assignments.assign(node.target, steps.item(0))
-            self.blocks.run_block(node.body)
-            leaving = self.leaving()
-            if leaving is False:
-                rest()
-            elif leaving is not True:
-                branch(self.recorder, leaving, lambda: None, rest)
-
+        run = functools.partial(self._first_apart, node, steps, body)
         runs = self.tracer.truth(self.tracer.binary(operator.lt, start, stop))
         size = getattr(stop.type, "size", None) if type(stop) is Symbol else None
         if isinstance(size, Size) and isinstance(start, int) and size.least > start:
@@ -205,7 +233,7 @@ class Loops:
             run()
 
     def _as_in_the_example(
-        self, node: ast.For, steps: iteration.Steps, error: UntraceableError
+        self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
     ) -> None:
         """Trace a short loop over a range whose ends the tape can take from the example."""
         grows = isinstance(error, NotOneBodyError) and error.place is not None
@@ -213,7 +241,7 @@ class Loops:
         if any(x is UNBOUND for x in ends) or len(range(*ends)) > UNROLLED_AT_MOST:
             raise error
         steps.length = len(range(*ends))
-        self._run_unrolled(node, steps, error)
+        self._run_unrolled(node, steps, body, error)
 
     def _known_end(self, x: Any) -> Any:
         return x if type(x) is not Symbol else self.recorder.examples.forced(x.value)

@@ -113,7 +113,7 @@ class Subscripts:
         self.outside.looked_up(o, index)
         found = native(operator.getitem, o, index)
         if isinstance(found, (Maybe, Poison)):
-            return self.values.readable(found, str(index), o)
+            return self.values.readable(found, str(index), o, (KeyError, index))
         return self.values.made(found) if isinstance(index, slice) else found
 
     def _item_of_numbers(self, items: Any, index: Symbol) -> Any:

@@ -63,11 +63,11 @@ class Values:
         held: Any,
         name: str,
         namespace: dict[str, Any],
-        missing: tuple[type[Exception], str] | None = None,
+        missing: tuple[type[Exception], Any] | None = None,
     ) -> Any:
         """The value of a name with the content ``held``, or the exception that Python would raise.
 
-        ``missing`` is that exception and its message; the default is that of a local name.
+        ``missing`` is that exception and its argument; the default is that of a local name.
         """
         message = f"cannot access local variable {name!r} where it is not associated with a value"
         cls, message = missing or (UnboundLocalError, message)
