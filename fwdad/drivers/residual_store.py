@@ -207,25 +207,41 @@ class Kept:
         A number that nothing depends on has the cotangent 0. ``done`` is called with the
         number of rows that each pass has finished.
         """
-        sweeps, parts = self.sweeps, []
-        pushed = sweeps.pushed(width)
-        if pushed is None:
-            for k in range(count):
-                row = [_typed(b[k], t) for b, t in zip(bars, sweeps.bars, strict=True)]
-                parts.append(self._run(sweeps.reverse, sweeps.passes.reverse, row))
-                if done is not None:
-                    done(1)
-            return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
-        run, program, constants = pushed
+        pushed = self.sweeps.pushed(width)
+        if pushed is not None:
+            found = self._pull_together(pushed, bars, count, width, done)
+            if found is not None:
+                return found
+        parts = []
+        for k in range(count):
+            row = [_typed(b[k], t) for b, t in zip(bars, self.sweeps.bars, strict=True)]
+            parts.append(self._run(self.sweeps.reverse, self.sweeps.passes.reverse, row))
+            if done is not None:
+                done(1)
+        return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
+
+    def _pull_together(
+        self, pushed: Any, bars: list[Any], count: int, width: int, done: Any
+    ) -> Any:
+        """The result of the reverse pass of ``width`` cotangents at a time.
+
+        None where a reshape is a view, and that of their cotangents, which lie otherwise, is none.
+        """
+        (run, program, constants), parts = pushed, []
         for start in range(0, count, width):
             lanes, marks = [], []
-            for bar, t in zip(bars, sweeps.bars, strict=True):
+            for bar, t in zip(bars, self.sweeps.bars, strict=True):
                 row = bar[start : start + width]
                 padded = np.zeros((width, *bar.shape[1:]), t.dtype)
                 padded[: len(row)] = row
                 lanes.append(padded)  # the reverse pass writes into both
                 marks.append(_typed(np.zeros(bar.shape[1:]), t))
-            parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+            try:
+                parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+            except UntraceableError:
+                if parts:
+                    raise
+                return None
             if done is not None:
                 done(min(width, count - start))
         return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])

@@ -79,7 +79,7 @@ def outcome(f, args, bits=bits):
         try:
             answer = bits(f(*args))
         except Exception as error:
-            if type(error) is TypeError and "the tape was traced for" in str(error):
+            if type(error) is TypeError and "was traced for" in str(error):
                 raise
             answer = type(error)
     return answer, bits(args)

@@ -151,6 +151,8 @@ def _mapped(tracer: Tracer, x: Mapped) -> Steps:
 
 def _over_items(tracer: Tracer, x: Any) -> Steps:
     """How to iterate over a container whose items are known one by one."""
+    if type(x) is Poison:
+        tracer.values.refuse_poison(x, "what a loop goes over")
     held = sequence(x)
     if held is None:
         message = f"a loop over {type_in_words(x)} cannot be traced"

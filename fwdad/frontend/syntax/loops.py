@@ -22,6 +22,7 @@ from fwdad.frontend.syntax.one_body import TestChangesError, loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import KindsDifferError
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.builder.shape_env import LengthNeededError
 from fwdad.ir.ops import Block
 from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import Size
@@ -236,8 +237,9 @@ class Loops:
         self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
     ) -> None:
         """Trace a short loop over a range whose ends the tape can take from the example."""
-        grows = isinstance(error, NotOneBodyError) and error.place is not None
-        ends = [UNBOUND] if grows else [self._known_end(x) for x in steps.span]
+        restarts = isinstance(error, LengthNeededError)
+        restarts |= isinstance(error, NotOneBodyError) and error.place is not None
+        ends = [UNBOUND] if restarts else [self._known_end(x) for x in steps.span]
         if any(x is UNBOUND for x in ends) or len(range(*ends)) > UNROLLED_AT_MOST:
             raise error
         steps.length = len(range(*ends))

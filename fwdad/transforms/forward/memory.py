@@ -88,7 +88,7 @@ class Memory:
             mirrored = self._mirrored(op, with_shadows[0])
             if len(mirrored) == 1 and self._may_copy(op, with_shadows[0]):
                 mirrored = [self._beside(op, with_shadows[0], *mirrored)]
-        elif op.function in (view_or_zeros, view_or_copy):
+        elif op.function in (view_or_zeros, view_or_copy) and self._is_written_later(op):
             mirrored = [self._as_that_one(op)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
@@ -99,7 +99,7 @@ class Memory:
             return
         called = op.function.function if isinstance(op.function, Leaves) else op.function
         library = (getattr(called, "__module__", None) or "").split(".")[0]
-        if library in ("numpy", "fwdad") and self._is_written_later(op):
+        if library == "numpy" and self._is_written_later(op):
             message = (
                 f"{function_name(called)} may return a view of an array that is written later, and "
                 "that carries derivatives: call it on a .copy(), or write the array before"

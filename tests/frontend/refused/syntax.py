@@ -102,7 +102,7 @@ _OUTSIDE = (
 )
 
 
-@refuses(_OUTSIDE, V, part="its position would depend")
+@refuses(_OUTSIDE, np.ones(65), part="its position would depend")
 def iterator_from_outside(a):
     it = iter(a)
     total = 0.0

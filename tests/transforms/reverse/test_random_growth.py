@@ -84,6 +84,7 @@ def test_all_ways_agree(seed):
                 assert_allclose(flat(parts), J, rtol=0, atol=1e-9 * scale, err_msg=text)
 
 
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
 def test_what_the_programs_are_made_of():
     counts = collections.Counter()
     for seed in range(24):
