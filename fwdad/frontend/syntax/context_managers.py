@@ -60,14 +60,35 @@ class ContextManagers:
 
     def run_With(self, node: ast.With) -> None:
         with contextlib.ExitStack() as stack:
-            for item in node.items:
-                stack.enter_context(self.entered(item, node))
+            for k, item in enumerate(node.items):
+                manager = self.tracer.evaluate(item.context_expr)
+                if type(manager) is contextlib.suppress:
+                    self._suppressing(manager, item, node, node.items[k + 1 :])
+                    return
+                stack.enter_context(self.entered(item, node, manager))
             self.blocks.run_block(node.body)
 
+    def _suppressing(
+        self,
+        manager: contextlib.suppress,
+        item: ast.withitem,
+        node: ast.With,
+        inner: list[ast.withitem],
+    ) -> None:
+        """``with suppress(…)`` as the ``try`` that it stands for."""
+        body: list[ast.stmt] = node.body
+        if inner:
+            body = [ast.copy_location(ast.With(inner, node.body), node)]
+        caught = ast.copy_location(ast.Constant(vars(manager)["_exceptions"]), item.context_expr)
+        handler = ast.ExceptHandler(caught, None, [ast.copy_location(ast.Pass(), node)])
+        if item.optional_vars is not None:
+            self.assignments.assign(item.optional_vars, None)
+        statement = ast.Try(body, [ast.copy_location(handler, node)], [], [])
+        self.tracer.run(ast.copy_location(statement, node))
+
     @contextlib.contextmanager
-    def entered(self, item: ast.withitem, node: ast.AST) -> Iterator[None]:
+    def entered(self, item: ast.withitem, node: ast.AST, manager: Any) -> Iterator[None]:
         """Enter and leave a manager around what is traced inside."""
-        manager = self.tracer.evaluate(item.context_expr)
         self.tracer.position.at(item.context_expr)
         value, leave, suppressed = _enter(self.tracer, manager, item)
         if item.optional_vars is not None:
@@ -154,7 +175,7 @@ def _may_suppress(
             return True
         with tracer.recorder.region(Block()) as region:
             try:
-                result = tracer.truth(leave(AlwaysRaises(exception)))
+                result = tracer.truth(leave(AlwaysRaises(exception.__new__(exception))))
             except AlwaysRaises:
                 result = True
             region.undo()
@@ -171,7 +192,7 @@ def _replaces(tracer: Tracer, leave: _Leave, ops: list[Op]) -> bool:
     for exception in {e for op in ops if may_raise(op, wanted) for e in exceptions_of(op)}:
         with tracer.recorder.region(Block()) as region:
             try:
-                leave(AlwaysRaises(exception))
+                leave(AlwaysRaises(exception.__new__(exception)))
                 replaced = False
             except AlwaysRaises as raised:
                 replaced = not raised.is_a(exception)

@@ -207,7 +207,8 @@ class Generators:
         if not items:
             yield from self._block(node.body)
             return
-        with self.managers.entered(items[0], node):
+        manager = self.tracer.evaluate(items[0].context_expr)
+        with self.managers.entered(items[0], node, manager):
             yield from self._with(items[1:], node)
 
 

@@ -189,7 +189,9 @@ def sequence_protocol(a):
 # -- exceptions and `with`
 
 _CATCHES = "`try` around operations that may raise what it catches at run time"
-_SUPPRESSES = "`with` of a manager that may suppress exceptions around such operations"
+_SUPPRESSES = (
+    "`with` of a manager of the program's own that may suppress exceptions around such operations"
+)
 _LIBRARY = (
     "`with` of files, locks (but a package's own, around its compiled code: a tape does not hold "
     "it) and other objects of Python's library, but `contextmanager`, `nullcontext`, `suppress`, "
@@ -213,7 +215,7 @@ def index(a, n):
         return 0.0
 
 
-@refuses(_SUPPRESSES, 1.0, part="may suppress exceptions")
+@refuses(_CATCHES, 1.0, part="may raise at run time")
 def suppressed(x):
     y = 0.0
     with contextlib.suppress(ValueError):  # here
