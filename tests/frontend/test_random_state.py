@@ -87,11 +87,11 @@ def reference(f, x, v):
     """The value and the slope along v, or what f raises; None at a kink, and where f is wild."""
     try:
         y = float(f(own(x)))
-    except Exception as error:  # noqa: BLE001  (it is compared)
+    except Exception as error:
         return type(error)
     try:
         slopes = [float(f(x + h * v) - f(x - h * v)) / (2 * h) for h in (1e-6, 3e-7)]
-    except Exception:  # noqa: BLE001  (f ends otherwise beside x)
+    except Exception:
         return None
     smooth = abs(slopes[0] - slopes[1]) < 1e-6 * (1 + abs(slopes[0]))
     return (y, slopes[0]) if smooth and np.isfinite(y) and abs(slopes[0]) < 1e6 else None
@@ -130,8 +130,8 @@ def test_random_state(seed, words, tmp_path):
             except UntraceableError:  # refused, never wrong; without jit nothing is
                 assert mode.startswith("jit"), source
                 break
-            except Exception as error:  # noqa: BLE001  (it is compared)
-                assert type(error) is known, (mode, x, source)
+            except Exception as error:
+                assert type(error) is known, (mode, x, source)  # noqa: PT017
                 continue
             assert isinstance(known, tuple), (mode, x, found, known, source)
             y = known[mode != "jit"]
