@@ -37,6 +37,16 @@ def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
     return tracer.outside.is_a(x, classes)
 
 
+@builtin(issubclass)
+def _issubclass(tracer: Tracer, cls: Any, classes: Any) -> bool:
+    return tracer.outside.is_subclass(cls, classes)
+
+
+@builtin(type.__subclasses__)
+def _subclasses(tracer: Tracer, cls: type) -> Any:
+    return tracer.recorder.journal.fresh(tracer.outside.subclasses(cls))
+
+
 def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:
     """Whether a symbol is of a class; a class that decides by itself is asked about its value."""
     if isinstance(classes, types.UnionType):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,17 +69,26 @@ def exception_of(raised: AlwaysRaises) -> tuple[type, Any]:
 
 def native(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function on known values; the program raises whatever it raises."""
+    around = sys.exception()
     try:
         return function(*args)
     except (UntraceableError, TraceControl, RecursionError):  # the last is the trace's own
         raise
     except Exception as error:  # whatever a function of the user's raises
-        inner: BaseException | None = error
-        while inner is not None:  # C code raises its own where a value refuses to be a number
-            if isinstance(inner, UntraceableError):
-                raise inner from None
-            inner = inner.__cause__ or inner.__context__
+        for inner in _chain(error, around):
+            if isinstance(inner, UntraceableError):  # C code raises its own where a value
+                raise inner from None  # refuses to be a number
         raise AlwaysRaises(error) from error
+
+
+def _chain(error: BaseException, around: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those that led to it, up to what was handled before; it may be a circle."""
+    known: set[int] = {id(around)}
+    inner: BaseException | None = error
+    while inner is not None and id(inner) not in known:
+        yield inner
+        known.add(id(inner))
+        inner = inner.__context__ if inner.__cause__ is None else inner.__cause__
 
 
 class BodyRaises(TraceControl):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import operator
+import types
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import CONTAINERS
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists import growing
@@ -91,6 +93,8 @@ class Subscripts:
         method = self.values.python_method(o, "__getitem__")
         if method is not None:
             return self.tracer.call(method, (o, index), {})
+        if isinstance(o, type) and self._is_by_class(o):
+            return self.tracer.call(self.tracer.attribute(o, "__class_getitem__"), (index,), {})
         if isinstance(o, growing.Items):
             return o.item(index)
         if isinstance(o, Flags):
@@ -115,6 +119,13 @@ class Subscripts:
         if isinstance(found, (Maybe, Poison)):
             return self.values.readable(found, str(index), o)
         return self.values.made(found) if isinstance(index, slice) else found
+
+    def _is_by_class(self, cls: type) -> bool:
+        """Whether a class has a ``__class_getitem__`` of the user's, which must stay."""
+        found = class_attribute(cls, "__class_getitem__")
+        self.outside.guard_class(cls, "__class_getitem__", found)
+        f = getattr(found, "__func__", found)
+        return isinstance(f, types.FunctionType) and not is_library_file(f.__code__.co_filename)
 
     def _item_of_numbers(self, items: Any, index: Symbol) -> Any:
         """An item at a place that is unknown, of numbers of one type; None if it is otherwise."""
