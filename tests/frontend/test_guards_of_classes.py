@@ -4,6 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import itertools
+import pickle
 import types
 
 import numpy as np
@@ -785,3 +786,58 @@ def test_post_init_that_is_deleted():
     for way in ways:
         with pytest.raises(AttributeError, match="no attribute '__post_init__'"):
             way(X)
+
+
+def late_module():
+    module = types.ModuleType("not_there")
+    return written(module)
+
+
+class Derived(First):
+    def law(self, x):
+        return super().law(x) + super().k
+
+
+@pytest.mark.parametrize("make", [empty_cell, late_module, lambda: Derived(X).law])
+def test_tapes_in_pickles(make):
+    """What is missing is missing in the tape that is loaded, too."""
+    f = make()
+    loaded = pickle.loads(pickle.dumps(fwdad.trace(f, X)))
+    assert_allclose(loaded(X), f(X))
+
+
+class Posing:
+    """Of a class that it does not tell, and without methods that it inherits."""
+
+    __class__ = property(lambda s: int)
+    __iter__ = None
+
+    def __mul__(self, other):
+        return 2.0 * other
+
+
+def test_what_stays_costs_one_trace():
+    o = Posing()
+
+    def f(x):
+        try:
+            iter(o)
+        except TypeError:
+            return o * x
+        return x
+
+    jitted = fwdad.jit(f, backend="numpy")
+    assert_allclose([jitted(X) for _ in range(3)], 2 * X)
+    assert jitted.traces == 1
+
+
+def test_a_deleted_attribute_is_the_class_s():
+    cls = pair()
+
+    def f(x):
+        made = cls(x)
+        made.v = x**2
+        del made.v
+        return made.v * x if hasattr(made, "v") else x
+
+    check(f, setter(cls, "v", 3.0))
