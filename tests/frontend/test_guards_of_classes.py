@@ -378,8 +378,8 @@ def family():
             except AttributeError:
                 return x
 
-        def plain(self, x):
-            return x**2
+        def named(self, x):
+            return super(Last, self).law(x) * self.x
 
     return Mid, Last
 
@@ -391,6 +391,8 @@ SUPER = {
     "of a class": (lambda o, c, x: c.of_class(x), "of_class", classmethod(lambda c, x: x**3)),
     "attribute": (lambda o, c, x: o.attribute(x), "k", 4.0),
     "items": (lambda o, c, x: o.items(x), "values", [4.0]),
+    "named": (lambda o, c, x: o.named(x), "law", lambda s, x: x**3),
+    "of what is made": (lambda o, c, x: c(x).named(x), "law", lambda s, x: x**3),
     "missing": (lambda o, c, x: o.caught(x), "later", lambda s, x: x**3),
     "init": (lambda o, c, x: c(x).x, "__init__", lambda s, x: setattr(s, "x", 2 * x)),
 }
@@ -841,3 +843,34 @@ def test_a_deleted_attribute_is_the_class_s():
         return made.v * x if hasattr(made, "v") else x
 
     check(f, setter(cls, "v", 3.0))
+
+
+class Place:
+    def __init__(self, k):
+        self.k = k
+
+    def __index__(self):
+        return self.k
+
+
+NUMBERS, ARRAY = [2.0, 5.0], np.array([2.0, 5.0])
+
+
+def stored_at(k, x):
+    made = np.zeros(2)
+    made[k] = x
+    return made[0] * x + made[1] * x**2
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda k, x: NUMBERS[k] * x, lambda k, x: ARRAY[k] * x, stored_at],
+    ids=["list", "array", "stored"],
+)
+def test_objects_as_indices(program):
+    k = Place(0)
+    check(
+        lambda x: program(k, x),
+        setter(k, "k", 1),
+        lambda: setattr(k, "__class__", type("Other", (), {"__index__": lambda s: 0})),
+    )

@@ -13,7 +13,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.purity import is_trusted
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import class_attribute, is_stand_in
-from fwdad.frontend.syntax.attributes import class_of
+from fwdad.frontend.syntax.attributes import SuperOf, class_of
 from fwdad.frontend.syntax.bound_methods import example_of
 from fwdad.frontend.syntax.frame import Method
 from fwdad.frontend.syntax.growing_lists.growing import Items
@@ -22,7 +22,7 @@ from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -35,6 +35,11 @@ def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
     return tracer.outside.is_a(x, classes)
+
+
+@builtin(super)
+def _super(tracer: Tracer, cls: Any, owner: Any = UNBOUND) -> Any:
+    return native(super, cls) if owner is UNBOUND else SuperOf(cls, owner)
 
 
 @builtin(issubclass)

@@ -78,6 +78,7 @@ class Subscripts:
             return static_arrays.item(self.tracer, o, index)
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
+        index = self._position(o, index)
         if type(o) is Symbol:
             if not o.is_array:
                 if isinstance(o.type, Number) and o.type.python:
@@ -120,6 +121,13 @@ class Subscripts:
             return self.values.readable(found, str(index), o)
         return self.values.made(found) if isinstance(index, slice) else found
 
+    def _position(self, o: Any, index: Any) -> Any:
+        """An index of a sequence or an array, which may be an object that has ``__index__``."""
+        if type(o) not in (Symbol, list, tuple, str) or type(index) in (int, slice, tuple, Symbol):
+            return index
+        own = self.values.python_method(index, "__index__")
+        return index if own is None else self.tracer.call(own, (index,), {})
+
     def _is_by_class(self, cls: type) -> bool:
         """Whether a class has a ``__class_getitem__`` of the user's, which must stay."""
         found = class_attribute(cls, "__class_getitem__")
@@ -156,7 +164,9 @@ class Subscripts:
         if is_static_array(o):
             static_arrays.set_item(self.tracer, o, index, value)
             return
-        if type(o) is Symbol or isinstance(o, np.ndarray):
+        o = self.recorder.as_symbol(o) if isinstance(o, np.ndarray) else o
+        index = self._position(o, index)
+        if type(o) is Symbol:
             try:
                 self._check_mask(o, index, value)
                 self.recorder.store(o, index, self.values.number(value))
