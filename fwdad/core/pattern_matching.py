@@ -102,6 +102,9 @@ class Reader(Protocol):
     def is_instance(self, x: Any, cls: Any) -> bool:
         """Whether x is an instance of a class."""
 
+    def declared(self, cls: type) -> Any:
+        """What a class has as its ``__match_args__``, or ``ABSENT``."""
+
     def attribute(self, x: Any, name: str) -> Any:
         """An attribute, or ``ABSENT``."""
 
@@ -213,8 +216,10 @@ class Matcher:
             return False
         values = []
         if positional:
-            whole = not hasattr(cls, "__match_args__") and issubclass(cls, _WHOLE)
-            declared = self._positional_names(cls, len(positional), whole=whole)
+            declared = self.reader.declared(cls)
+            whole = declared is ABSENT and issubclass(cls, _WHOLE)
+            declared = () if declared is ABSENT else declared
+            self._check_positional(cls, declared, len(positional), whole=whole)
             attributes = declared[: len(positional)] + attributes
             values = [x] if whole else []
         for k, name in enumerate(attributes):
@@ -226,9 +231,8 @@ class Matcher:
                 return False
         return self._all(names, (*positional, *keyword), values)
 
-    def _positional_names(self, cls: type, given: int, *, whole: bool) -> tuple[str, ...]:
-        """The names behind positional sub-patterns, checked with Python's own messages."""
-        declared = getattr(cls, "__match_args__", ())
+    def _check_positional(self, cls: type, declared: Any, given: int, *, whole: bool) -> None:
+        """Check the names behind positional sub-patterns, with Python's own messages."""
         if type(declared) is not tuple:
             of = type(declared).__name__
             message = f"{cls.__name__}.__match_args__ must be a tuple (got {of})"
@@ -241,7 +245,6 @@ class Matcher:
                 f"({given} given)"
             )
             self.reader.fail(TypeError, message)
-        return declared
 
     _KINDS: ClassVar[dict[str, Callable[..., Any]]] = {
         "value": _match_value,

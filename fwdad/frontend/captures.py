@@ -18,7 +18,7 @@ from fwdad.frontend.arguments import (
     refuse_subclass,
 )
 from fwdad.frontend.guards import OpaqueError, contents, held_by_partial, made, outcome
-from fwdad.frontend.slots import class_attribute
+from fwdad.frontend.slots import attribute_after, class_attribute
 from fwdad.ir.builder.array_contents import may_be_option
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Value
@@ -52,8 +52,16 @@ def fetch(path: Any) -> Any:
         return hasattr(where[0], where[1])
     if kind == "class":
         return class_attribute(where[0], where[1])
+    if kind == "kind":
+        return type(class_attribute(where[0], where[1]))
+    if kind == "after":
+        return attribute_after(*where)
     if kind == "dispatched":
         return where[0](where[1])
+    if kind == "subclasses":
+        return tuple(type.__subclasses__(where[0]))
+    if kind == "type":
+        return type(where[0])
     if kind == "method":
         return _of_class(*where)
     if kind == "hooked":
@@ -72,7 +80,7 @@ def fetch(path: Any) -> Any:
     return where[0]
 
 
-COMPARED = ("structure", "contents", "lengths", "partial", "defaults", "called")
+COMPARED = ("structure", "contents", "lengths", "partial", "defaults", "called", "subclasses")
 """Kinds of places of which what is there is compared by value; at all others it is the object."""
 
 

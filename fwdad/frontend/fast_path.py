@@ -21,6 +21,7 @@ from fwdad.ir.analysis.alias import pairs_apart, results_apart
 from fwdad.ir.ops import Program, Value, is_array
 from fwdad.ir.symbol import UNBOUND
 from fwdad.ir.types import result_kind
+from fwdad.tangents.objects import HEAP_TYPE
 
 _PLAIN = (float, int, complex, np.float64)  # what is captured is of these classes, or an array
 
@@ -241,6 +242,9 @@ def _guards(tape: Tape, namespace: dict[str, Any]) -> list[str] | None:
         if held is UNBOUND and path[0] == "item":  # a builtin's name
             checks += [f"if {path[2]!r} in guard{k}:", "    return miss"]
             continue
+        if path[0] == "class" and not any(path[2] in vars(c) for c in path[1].__mro__):
+            checks += _lacks(path[1], path[2], namespace)
+            continue
         namespace[f"wanted{k}"] = held
         differs = "!=" if path[0] in COMPARED else "is not"
         checks += [f"if {place} {differs} wanted{k}:", "    return miss"]
@@ -252,19 +256,42 @@ def _guards(tape: Tape, namespace: dict[str, Any]) -> list[str] | None:
     return checks
 
 
+def _lacks(cls: type, name: str, namespace: dict[str, Any]) -> list[str]:
+    """Tests that neither a class nor its bases have got a name, which `getattr` would search."""
+    checks: list[str] = []
+    if f"order{id(cls)}" not in namespace:
+        namespace |= {f"class{id(cls)}": cls, f"order{id(cls)}": cls.__mro__}
+        checks = [f"if class{id(cls)}.__mro__ is not order{id(cls)}:", "    return miss"]
+    homes = [c for c in cls.__mro__ if c.__flags__ & HEAP_TYPE]  # those of C cannot be changed
+    for c in homes:
+        namespace[f"names{id(c)}"] = vars(c)
+    found = " or ".join(f"{name!r} in names{id(c)}" for c in homes)
+    return [*checks, f"if {found}:", "    return miss"] if homes else checks
+
+
 def _place(path: Any, name: str, namespace: dict[str, Any]) -> str | None:
     """What is found at a path in the outside world, as a source text; None if it has none."""
     kind, *where = path
     namespace[name] = where[0]
+    if kind == "cell" and fetch(path) is UNBOUND:
+        namespace |= {"fetch": fetch, name: path}
+        return f"fetch({name})"
     if kind == "item" and type(where[0]) is dict:
         return f"{name}[{where[1]!r}]"
     if kind == "attribute":
         return f"getattr({name}, {where[1]!r})"
-    if kind == "class" and getattr(where[0], where[1], None) is class_attribute(*where):
-        return f"getattr({name}, {where[1]!r}, None)"
+    of_class = kind in ("class", "kind")
+    if of_class and getattr(where[0], where[1], None) is class_attribute(*where):
+        text = f"getattr({name}, {where[1]!r}, None)"
+        return f"type({text})" if kind == "kind" else text
     if kind == "method":
         return f"getattr({name}, {where[1]!r}).__func__"
-    if kind in (*COMPARED, "class", "asked", "hooked", "dispatched"):
+    if kind == "type":
+        return f"type({name})"
+    if kind == "after" and getattr(super(where[1], where[0]), where[2], None) is fetch(path):
+        namespace[name] = super(where[1], where[0])
+        return f"getattr({name}, {where[2]!r}, None)"
+    if kind in (*COMPARED, "class", "kind", "after", "asked", "hooked", "dispatched"):
         namespace["fetch"], namespace[name] = fetch, path
         return f"fetch({name})"
     return {"cell": f"{name}.cell_contents", "object": name}.get(kind)

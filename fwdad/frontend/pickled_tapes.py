@@ -139,7 +139,7 @@ class _Places:
             return (kind, self._stand_in(home, lambda: _Cell(value)))
         (name,) = rest
         own = self._stand_in(home, dict if kind == "item" else types.SimpleNamespace)
-        if value is not UNBOUND:
+        if value is not UNBOUND and (kind, value) != ("asked", False):
             (own if kind == "item" else vars(own))[name] = value
         return (kind, own, name)
 
@@ -189,7 +189,7 @@ class _Cell:
 
 
 def _cell(content: Any) -> types.CellType:
-    return types.CellType(content)
+    return types.CellType() if content is UNBOUND else types.CellType(content)
 
 
 class _Module:

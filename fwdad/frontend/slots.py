@@ -11,6 +11,7 @@ import functools
 import sys
 from typing import Any
 
+from fwdad.ir.symbol import UNBOUND
 from fwdad.tangents.fields import has_finalizer
 from fwdad.tangents.objects import HEAP_TYPE, slots_of
 
@@ -85,6 +86,13 @@ def class_attribute(t: type, name: str) -> Any:
         if name in cls.__dict__:
             return cls.__dict__[name]
     return None
+
+
+def attribute_after(t: type, first: type, name: str) -> Any:
+    """What the bases of a class that come after one of them hold a name, as for ``super()``."""
+    order = t.__mro__
+    later = order[order.index(first) + 1 :] if first in order else ()
+    return next((cls.__dict__[name] for cls in later if name in cls.__dict__), UNBOUND)
 
 
 def may_have(cls: type, name: str) -> bool:

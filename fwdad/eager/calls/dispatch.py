@@ -228,7 +228,8 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if python is not None and not is_inert((*args, *kwargs.values())):
         return call(python, *args, **kwargs)
     note_draw(f, args, kwargs)
-    if type(f) not in _TRANSPARENT_TYPES and is_active((*args, *kwargs.values())):
+    known = type(f) in _TRANSPARENT_TYPES or not callable(f)  # Python says that it is not
+    if not known and is_active((*args, *kwargs.values())):
         raise missing_rule(f, args, kwargs)
     if SHADOWED and holds_state(type(f)):
         check_reach(f, (f, *args, *kwargs.values()))

@@ -75,6 +75,9 @@ class _Reader:
         names = [k for k in iterate(x) if k not in keys]
         return {k: getitem(x, k) for k in names}
 
+    def declared(self, cls: type) -> Any:
+        return getattr(cls, "__match_args__", ABSENT)
+
     def is_instance(self, x: Any, cls: Any) -> bool:
         match x:
             case cls():  # and Python's own error if it is no class

@@ -13,7 +13,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.purity import is_trusted
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import class_attribute, is_stand_in
-from fwdad.frontend.syntax.attributes import class_of
+from fwdad.frontend.syntax.attributes import SuperOf, class_of
 from fwdad.frontend.syntax.bound_methods import example_of
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Method
@@ -23,7 +23,7 @@ from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Maybe, OfFunction, OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.tangents.namespaces import namespace_of
 
 
@@ -36,6 +36,21 @@ def _isinstance(tracer: Tracer, x: Any, classes: Any) -> Any:
     if type(x) in CLASSES:
         return _agreed(tracer, x, lambda cls: issubclass(cls, classes))
     return tracer.outside.is_a(x, classes)
+
+
+@builtin(super)
+def _super(tracer: Tracer, cls: Any, owner: Any = UNBOUND) -> Any:
+    return native(super, cls) if owner is UNBOUND else SuperOf(cls, owner)
+
+
+@builtin(issubclass)
+def _issubclass(tracer: Tracer, cls: Any, classes: Any) -> bool:
+    return tracer.outside.is_subclass(cls, classes)
+
+
+@builtin(type.__subclasses__)
+def _subclasses(tracer: Tracer, cls: type) -> Any:
+    return tracer.recorder.journal.fresh(tracer.outside.subclasses(cls))
 
 
 def _symbol_is_a(tracer: Tracer, x: Symbol, classes: Any) -> Any:

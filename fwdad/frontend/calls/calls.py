@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from fwdad.frontend.calls.tables import BUILTINS, CALLED, METHODS_OF
 from fwdad.frontend.guards import held_by_partial
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.numpy_sources.table import SOURCES
-from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
+from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
 from fwdad.frontend.syntax.iterators import Range
@@ -94,6 +94,8 @@ class Calls:
     def _call(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(f, Poison):
             self.values.refuse_poison(f, "this function")
+        if type(f) is Symbol:
+            self._refuse_calling(f)
         if stops(f):
             message = (
                 f"{getattr(f, '__qualname__', 'breakpoint')}() stops a running program, and this "
@@ -113,8 +115,8 @@ class Calls:
             return self.inline.call_closure(f, args, kwargs)
         if isinstance(f, Method):
             return self.call(f.function, (f.owner, *args), kwargs)
-        if type(f) is types.MethodWrapperType:  # `o.__setattr__`
-            unbound = getattr(f.__objclass__, f.__name__)
+        if type(f) in (types.MethodWrapperType, types.BuiltinMethodType):
+            unbound = _unbound(f)
             if unbound in BUILTINS:
                 return self.call(unbound, (f.__self__, *args), kwargs)
         if isinstance(f, functools.partial):
@@ -165,8 +167,13 @@ class Calls:
             return self.call_numpy(f, args, kwargs)
         if isinstance(f, (*C_FUNCTIONS, NUMPY_FUNCTION)) or callable(f):
             return self._call_object(f, args, kwargs)
-        message = f"'{type(f).__name__}' object is not callable"
-        raise AlwaysRaises(TypeError, (message,))
+        return self._refuse_calling(f)
+
+    def _refuse_calling(self, f: Any) -> NoReturn:
+        """Raise what Python raises where something that is called has no ``__call__`` now."""
+        self.outside.guard_special(f, "__call__")
+        name = function_name(class_of(f)) if type(f) is Symbol else type(f).__name__
+        raise AlwaysRaises(TypeError, (f"{name!r} object is not callable",))
 
     def _call_function(self, f: types.FunctionType, args: Any, kwargs: Any) -> Any:
         """Call a Python function by its source, or as the ``__init__`` of a dataclass's fields."""
@@ -177,9 +184,8 @@ class Calls:
 
     def _call_object(self, f: Any, args: Any, kwargs: Any) -> Any:
         """Call an object by its ``__call__`` in Python, or else as a function in C."""
-        method = class_attribute(type(f), "__call__")
+        method = self.outside.guard_special(f, "__call__")
         if isinstance(method, types.FunctionType):
-            self.outside.guard_class(type(f), "__call__", method)
             return self.call(method, (f, *args), kwargs)
         return self.operations.call_native(f, args, kwargs)
 
@@ -264,6 +270,14 @@ class Calls:
         if isinstance(written, types.FunctionType) and mentions_symbols((args, kwargs)):
             return self.inline.call_function(written, args, kwargs, f)
         return self.operations.call_native(f, args, kwargs)
+
+
+def _unbound(f: Any) -> Any:
+    """What `o.__setattr__`, or `cls.__subclasses__`, is in the class of what it is bound to."""
+    if type(f) is types.MethodWrapperType:
+        return getattr(f.__objclass__, f.__name__)
+    found = vars(type).get(f.__name__) if isinstance(f.__self__, type) else None
+    return found if type(found) is types.MethodDescriptorType else None
 
 
 def _is_under_jit(f: Any) -> bool:

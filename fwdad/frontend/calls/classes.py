@@ -54,7 +54,7 @@ class ClassCalls:
             return native(lambda: cls(*(self.values.known(a) for a in args), **kwargs))
         if sparse.is_of_sparse_arrays(cls) and mentions_symbols((args, kwargs)):
             raise UntraceableError(sparse.UNTRACED, self.position.location())
-        meta = class_attribute(type(cls), "__call__")
+        meta = self.outside.guard_special(cls, "__call__")
         if isinstance(meta, types.FunctionType) and find_source(meta) is not None:
             return self.tracer.call(meta, (cls, *args), kwargs)
         return self.make_instance(cls, args, kwargs)
@@ -163,11 +163,7 @@ class ClassCalls:
                 value = self.outside.bound(value, field.name)
             store(instance, field.name, value)
         if "__post_init__" in init.__code__.co_names:  # the class had one when this was generated
-            made_of: Any = original(type(instance))  # it may be derived from this one
-            self.outside.guard_class(
-                made_of, "__post_init__", class_attribute(made_of, "__post_init__")
-            )
-            self.tracer.call(made_of.__post_init__, (instance,), {})
+            self.tracer.call(self.tracer.attribute(instance, "__post_init__"), (), {})
 
 
 def generated_for(f: types.FunctionType, args: tuple[Any, ...]) -> Any:

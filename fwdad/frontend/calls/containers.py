@@ -41,7 +41,7 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.values.known(args[0]), *args[1:])
-    if name in ("get", "__contains__", "__getitem__") and args:
+    if name in ("get", "pop", "setdefault", "__contains__", "__getitem__") and args:
         tracer.outside.looked_up(owner, args[0])
     if name in ("index", "count", "remove"):
         tracer.outside.read_compared(owner, *args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 import types
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.eager.calls.effectful import is_file
+from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.purity import is_of_package
@@ -56,6 +58,24 @@ def _items(x: Any) -> Any:
     return x if isinstance(x, (list, tuple, set, frozenset, deque)) else ()
 
 
+def _several(classes: Any) -> Any:
+    """The classes of which ``isinstance`` is asked, also in tuples and unions."""
+    inside = classes.__args__ if isinstance(classes, types.UnionType) else classes
+    return [c for part in inside for c in _several(part)] if isinstance(inside, tuple) else [inside]
+
+
+def _is_frozen(x: Any) -> bool:
+    """Whether something is a frozen dataclass of constants, or of such dataclasses."""
+    parameters = getattr(type(x), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        return False
+    values = [getattr(x, f.name, UNBOUND) for f in dataclasses.fields(x)]
+    return all(
+        number_type(v) is not None or (v is not UNBOUND and kind_of(v) == CONSTANT) or _is_frozen(v)
+        for v in values
+    )
+
+
 def _is_users_function(x: Any) -> bool:
     return isinstance(x, types.FunctionType) and not is_library_file(x.__code__.co_filename)
 
@@ -87,6 +107,7 @@ def _holds(x: Any, wanted: list[Any], seen: set[int]) -> bool:
     return any(_holds(item, wanted, seen) for item in (x.values() if isinstance(x, dict) else x))
 
 
+_PLAIN = (int, float, complex, str, bytes, type(None), type)
 _COMPARING = ("__eq__", "__hash__", "__lt__", "__gt__", "__le__", "__ge__")
 
 
@@ -206,9 +227,11 @@ class Outside:
             self.guards.append((path, x))
 
     def looked_up(self, o: Any, key: Any) -> None:
-        """Note which module a program finds by its name, or that it finds none."""
+        """Guard what finding a key depends on: a module's name, or what keys compare themselves."""
         if o is sys.modules and isinstance(key, str):
             self.guard_module(key)
+        elif isinstance(o, (dict, set, frozenset)) and not isinstance(key, _PLAIN):
+            self.read_compared(key, tuple(o))
 
     def guard_module(self, name: str) -> None:
         """Note which module has a name now, or that none has; a package's own stay."""
@@ -222,6 +245,44 @@ class Outside:
         cls = original(cls)
         if is_users(cls) and class_attribute(cls, name) is found:  # a stand-in has its own
             self.guard(("class", cls, name), found)
+
+    def guard_stored(self, o: Any, name: str) -> Any:
+        """What the class of an object holds under the name of an attribute that the object has.
+
+        Only whether it decides what is stored, or read, must stay: a default may change.
+        """
+        cls = original(type(o))
+        found = class_attribute(cls, name)
+        if found is None or hasattr(type(found), "__set__"):
+            self.guard_class(cls, name, found)
+        elif is_users(cls):
+            self.guard(("kind", cls, name), type(found))
+        return class_attribute(type(o), name)
+
+    def guard_special(self, x: Any, name: str) -> Any:
+        """What the class of an object holds under a name, which it must go on to find there."""
+        found = class_attribute(type(x), name)
+        self.guard_class(type(x), name, found)
+        self.guard_type(x)
+        return found
+
+    def guard_type(self, x: Any) -> bool:
+        """Note the class of an object from outside, which can be given another; if it is one."""
+        cls = type(x)
+        if not is_users(cls) or is_stand_in(cls) or kind_of(x) not in (FIELDS, CONTENTS):
+            return False
+        if self.recorder.journal.is_own(namespace_of(x)):
+            return False
+        self.guard(("type", x), cls)
+        return True
+
+    def guard_absence(self, o: Any, name: str) -> None:
+        """Note that something has no attribute of a name; a package's modules stay as they are."""
+        if self.recorder.journal.is_own(namespace_of(o)):
+            self.guard_class(type(o), name, None)
+            self.guard_class(type(o), "__getattr__", None)
+        elif not (isinstance(o, types.ModuleType) and is_trusted_module(o)):
+            self.guard(("asked", o, name), False)
 
     def dispatched(self, dispatch: Any, cls: type) -> Any:
         """The implementation of a generic function for a class: more can be registered."""
@@ -290,29 +351,57 @@ class Outside:
                 continue
             seen.add(id(x))
             waiting += _items(x)
-            methods = (getattr(type(x), name, None) for name in _COMPARING)
-            if any(isinstance(m, types.FunctionType) for m in methods):
+            methods: list[Any] = [getattr(type(x), name, None) for name in _COMPARING]
+            methods = [m for m in methods if isinstance(m, types.FunctionType)]
+            if methods and _is_frozen(x) and not any(map(find_source, methods)):
+                waiting += self._fields(x)
+            elif methods:
                 self.read_whole(x)
+
+    def _fields(self, x: Any) -> list[Any]:
+        """What generated methods of a frozen dataclass compare; to compare its contents is slow."""
+        held = {f.name: getattr(x, f.name) for f in dataclasses.fields(x)}
+        for name in _COMPARING:
+            self.guard_special(x, name)
+        if self.guard_type(x):
+            for name, value in held.items():
+                self.guard(("attribute", x, name), value)
+        return list(held.values())
 
     def read_class(self, x: Any) -> None:
         """Guard the class of an object from outside, and those that it inherits from."""
-        cls = type(x)
-        if is_users(cls) and kind_of(x) in (FIELDS, CONTENTS) and not is_stand_in(cls):
-            if not self.recorder.journal.is_own(namespace_of(x)):
-                self.guard(("attribute", x, "__class__"), cls)
-                self.guard(("attribute", cls, "__mro__"), cls.__mro__)
+        if self.guard_type(x):
+            self.guard(("attribute", type(x), "__mro__"), type(x).__mro__)
 
     def is_a(self, x: Any, classes: Any) -> bool:
         """``isinstance(x, classes)``, asked at each call where a class may decide by itself."""
         found = isinstance(x, classes)
         self.read_class(x)
-        several = classes if isinstance(classes, tuple) else (classes,)
-        decides = any(type(c) is not type and (is_users(c) or is_users(type(x)))
-                      for c in several if isinstance(c, type))  # fmt: skip
-        if decides and not mentions_symbols(x) and (id(x), id(classes)) not in self._asked:
-            place: Any = ("called", isinstance, (x, classes), {}, False)
-            self._asked[id(x), id(classes)] = place
+        if not mentions_symbols(x):
+            self._guard_decision(isinstance, x, classes, type(x), found)
+        return found
+
+    def is_subclass(self, cls: Any, classes: Any) -> bool:
+        """``issubclass(cls, classes)``, which may be decided as ``isinstance`` is."""
+        found: bool = native(issubclass, cls, classes)
+        if is_users(cls):
+            self.guard(("attribute", cls, "__mro__"), cls.__mro__)
+        self._guard_decision(issubclass, cls, classes, cls, found)
+        return found
+
+    def _guard_decision(self, ask: Any, x: Any, classes: Any, cls: type, found: bool) -> None:
+        """Ask again at each call where one of some classes may decide by itself."""
+        decides = any(type(c) is not type and (is_users(c) or is_users(cls))
+                      for c in _several(classes) if isinstance(c, type))  # fmt: skip
+        if decides and (ask, id(x), id(classes)) not in self._asked:
+            place: Any = ("called", ask, (x, classes), {}, False)
+            self._asked[ask, id(x), id(classes)] = place
             self.guard(place, outcome(found, None, kept=False))
+
+    def subclasses(self, cls: type) -> list[type]:
+        """``cls.__subclasses__()``, of which there can be more."""
+        found: list[type] = native(type.__subclasses__, cls)
+        self.guard(("subclasses", cls), tuple(found))
         return found
 
     def stands(self) -> bool:

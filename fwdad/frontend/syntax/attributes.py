@@ -19,7 +19,7 @@ from fwdad.errors import UntraceableError, is_library_file, type_in_words, with_
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF
 from fwdad.frontend.guards import is_users
 from fwdad.frontend.numpy_sources.row_by_row import Flat
-from fwdad.frontend.slots import class_attribute, is_stand_in, may_have, original
+from fwdad.frontend.slots import attribute_after, class_attribute, is_stand_in, may_have, original
 from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.bound_methods import METHODS, array_method
 from fwdad.frontend.syntax.flags import Flags
@@ -64,7 +64,7 @@ class Attributes:
         if type(o) is Symbol:
             return self._symbol_attribute(o, name)
         if isinstance(o, types.ModuleType):
-            return self.outside.of_module(o, name, native(getattr, o, name))
+            return self.outside.of_module(o, name, self._got(o, name))
         if isinstance(o, SuperOf):
             return o.attribute(self.tracer, name)
         if isinstance(o, Closure):
@@ -128,13 +128,14 @@ class Attributes:
         attribute = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.journal.is_own(held)
-        if isinstance(attribute, _BINDING):
-            self.outside.guard_class(type(o), name, attribute)
+        method = isinstance(attribute, types.FunctionType)
+        if isinstance(attribute, _BINDING) and (own or not method):  # or the object is asked
+            self.outside.guard_special(o, name)
         if isinstance(attribute, property) and isinstance(attribute.fget, types.FunctionType):
             return self.tracer.call(attribute.fget, (o,), {})
         read = None if isinstance(o, type) else self.values.python_method(attribute, "__get__")
         if read is not None:
-            self.outside.guard_class(type(o), name, attribute)
+            self.outside.guard_special(o, name)
             if is_library_file(read.__code__.co_filename):
                 read = None
         if read is not None and hasattr(type(attribute), "__set__"):
@@ -142,6 +143,7 @@ class Attributes:
         if isinstance(held, dict) and name in held:
             if not own:
                 return self.outside.captured(held[name], ("attribute", o, name), name)
+            self.outside.guard_stored(o, name)
             if attribute is not None and isinstance(held[name], Maybe) and not is_stand_in(type(o)):
                 message = (
                     f"`{name}` is an attribute of the object on one path and of its class on "
@@ -154,7 +156,7 @@ class Attributes:
             return class_of(o) if name == "__class__" else self._dict_beside_slots(o)
         if name == "__dict__" and own:
             return held
-        if isinstance(attribute, types.FunctionType) and not isinstance(o, type):
+        if method and not isinstance(o, type):
             if not own and is_users(type(o)):
                 self.outside.guard(("method", o, name), attribute)
             return Method(attribute, o)
@@ -169,7 +171,7 @@ class Attributes:
         if not isinstance(o, type) and self.values.python_method(o, "__getattr__") is not None:
             value = native(object.__getattribute__, o, name)
         else:
-            value = native(getattr, o, name)
+            value = self._got(o, name)
         if isinstance(o, tuple) and type(attribute) is _FIELD:
             return value  # an item, as `o[k]` is
         if isinstance(value, _BOUND):
@@ -180,6 +182,15 @@ class Attributes:
             of = original(type(o))
             o = of if getattr(of, name, o) is value else o
         return self.outside.captured(value, ("attribute", o, name), name)
+
+    def _got(self, o: Any, name: str) -> Any:
+        """What ``getattr`` finds; what has no such attribute must go on to have none."""
+        try:
+            return native(getattr, o, name)
+        except AlwaysRaises as raised:
+            if raised.is_a(AttributeError):
+                self.outside.guard_absence(o, name)
+            raise
 
     def _dict_beside_slots(self, o: Any) -> NoReturn:
         """Raise for the ``__dict__`` of an object with slots, which is missing or incomplete."""
@@ -194,13 +205,13 @@ class Attributes:
 
         That shows if its class overrides how, or if computing the value has set it, too.
         """
-        attribute, namespace = class_attribute(type(o), name), namespace_of(o)
+        attribute, namespace = self.outside.guard_stored(o, name), namespace_of(o)
         acts = (
             isinstance(attribute, property)
             or self.values.python_method(attribute, "__set__") is not None
             or (self.recorder.journal.is_own(namespace) and namespace.get(name) is not value)
         )
-        if acts or self.values.python_method(o, "__setattr__") is not None:
+        if acts or isinstance(self.outside.guard_special(o, "__setattr__"), types.FunctionType):
             self.set_attribute(o, name, value)
 
     def set_attribute(self, o: Any, name: str, value: Any) -> None:
@@ -219,7 +230,7 @@ class Attributes:
         if isinstance(o, Closure):
             self.recorder.journal.bind(o.held, name, value)
             return
-        attribute = class_attribute(type(o), "__setattr__")
+        attribute = self.outside.guard_special(o, "__setattr__")
         if isinstance(attribute, types.FunctionType) and not isinstance(o, type):
             parameters = getattr(type(o), "__dataclass_params__", None)
             if parameters is not None and parameters.frozen and find_source(attribute) is None:
@@ -238,7 +249,7 @@ class Attributes:
 
     def set_plain_attribute(self, o: Any, name: str, value: Any) -> None:
         """Set an attribute as ``object.__setattr__`` does."""
-        attribute = class_attribute(type(o), name)
+        attribute = self.outside.guard_stored(o, name)
         if isinstance(attribute, property):
             if attribute.fset is None:
                 message = f"property {name!r} of {type(o).__name__!r} object has no setter"
@@ -273,11 +284,10 @@ class Attributes:
 
     def delete_attribute(self, o: Any, name: str) -> None:
         """``del o.name``."""
-        attribute = class_attribute(type(o), name)
-        special = self.values.python_method(o, "__delattr__") or self.values.python_method(
-            attribute, "__delete__"
-        )
-        if special is not None or isinstance(attribute, property):
+        attribute = self.outside.guard_stored(o, name)
+        special = self.values.python_method(attribute, "__delete__")
+        hook = self.outside.guard_special(o, "__delattr__")
+        if special or isinstance(hook, types.FunctionType) or isinstance(attribute, property):
             message = f"`del` of `{name}`, which the class defines itself, cannot be traced"
             raise UntraceableError(message, self.position.location())
         namespace = self._attributes(o)
@@ -384,30 +394,37 @@ class SuperOf:
         self.owner = owner
 
     def attribute(self, tracer: Tracer, name: str) -> Any:
-        kind = type(self.owner)
+        tracer.outside.guard_type(self.owner)
+        kind = original(type(self.owner))
         if isinstance(self.owner, type) and issubclass(self.owner, self.cls):
             kind = self.owner  # in a class method, and in __new__
-        order = kind.__mro__
-        for cls in order[order.index(self.cls) + 1 :]:
-            if name in cls.__dict__:
-                descriptor = cls.__dict__[name]
-                tracer.outside.guard_class(cls, name, descriptor)
-                if isinstance(descriptor, property):
-                    return tracer.call(descriptor.fget, (self.owner,), {})
-                if isinstance(descriptor, staticmethod):  # __new__ is one
-                    return descriptor.__func__
-                if isinstance(descriptor, classmethod):
-                    cls = self.owner if isinstance(self.owner, type) else type(self.owner)
-                    return Method(descriptor.__func__, cls)
-                if isinstance(descriptor, types.MemberDescriptorType):
-                    return tracer.attribute(self.owner, name)
-                if descriptor is object.__init__:
-                    return lambda: None
-                if isinstance(descriptor, (types.FunctionType, *_DESCRIPTORS)):
-                    return Method(descriptor, self.owner)
-                return descriptor
-        message = f"'super' object has no attribute {name!r}"
-        raise AlwaysRaises(AttributeError, (message,))
+        path, found = ("after", kind, self.cls, name), attribute_after(kind, self.cls, name)
+        if isinstance(found, types.MemberDescriptorType):
+            return tracer.attribute(self.owner, name)
+        read = tracer.values.python_method(found, "__get__")
+        if found is not UNBOUND and read is None and not isinstance(found, _BOUND_BY_SUPER):
+            return tracer.outside.captured(found, path, name)
+        if is_users(kind):
+            tracer.outside.guard(path, found)
+        if found is UNBOUND:
+            raise AlwaysRaises(AttributeError, (f"'super' object has no attribute {name!r}",))
+        if read is not None:
+            return tracer.call(read, (found, None if kind is self.owner else self.owner, kind), {})
+        return self._bound(tracer, found, kind, name)
+
+    def _bound(self, tracer: Tracer, found: Any, kind: type, name: str) -> Any:
+        """What is found in a class, as it is bound to the object, or its class."""
+        if isinstance(found, staticmethod):  # __new__ is one
+            return found.__func__
+        if isinstance(found, classmethod):
+            return Method(found.__func__, kind)
+        if kind is self.owner:
+            return found
+        if isinstance(found, property):
+            return tracer.call(found.fget, (self.owner,), {})
+        if isinstance(found, functools.cached_property):
+            refuse_attribute(tracer, self, name)
+        return (lambda: None) if found is object.__init__ else Method(found, self.owner)
 
 
 def class_of(x: Any) -> type:
@@ -431,4 +448,4 @@ _BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 _BINDING = (types.FunctionType, property, staticmethod, classmethod, functools.cached_property)
 """What a class holds that becomes another object when it is asked for."""
 
-_DESCRIPTORS = (types.WrapperDescriptorType, types.MethodDescriptorType)
+_BOUND_BY_SUPER = (*_BINDING, types.WrapperDescriptorType, types.MethodDescriptorType)

@@ -17,7 +17,6 @@ import numpy as np
 from fwdad.eager.lifting.source import find_source
 from fwdad.errors import UntraceableError, is_library_file, with_article
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, builtin
-from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import catching, iterators
 from fwdad.frontend.syntax import inside_managers as inside
 from fwdad.frontend.syntax.assignments import Assignments
@@ -231,7 +230,8 @@ def _enter(tracer: Tracer, manager: Any, item: ast.AST) -> tuple[Any, _Leave, tu
     if isinstance(manager, contextlib.suppress):
         wanted = vars(manager)["_exceptions"]
         return None, lambda raised: raised is not None and raised.is_a(wanted), wanted
-    own_enter, own_leave = (class_attribute(type(manager), n) for n in ("__enter__", "__exit__"))
+    ends = ("__enter__", "__exit__")
+    own_enter, own_leave = (tracer.outside.guard_special(manager, name) for name in ends)
     if not isinstance(own_enter, types.FunctionType) or not isinstance(
         own_leave, types.FunctionType
     ):
@@ -355,7 +355,7 @@ def _call_stack(tracer: Tracer, f: OfStack, args: Any, kwargs: Any) -> Any:
 
         stack.add(tracer, call_back)
         return first
-    attribute = class_attribute(type(first), "__exit__")
+    attribute = tracer.outside.guard_special(first, "__exit__")
     if isinstance(attribute, types.FunctionType) and not is_library_file(
         attribute.__code__.co_filename
     ):

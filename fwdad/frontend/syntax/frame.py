@@ -18,7 +18,6 @@ from typing import Any
 
 from fwdad.eager.lifting.source import Definition, children_of
 from fwdad.frontend.syntax.symbols import OfFunction
-from fwdad.ir.symbol import UNBOUND
 
 WORLD = "__fwdad_world__"
 """In the namespace of generated code: where a name of it stands in the user's world, or None."""
@@ -70,11 +69,11 @@ class Frame:
         stem = self.classes[-1].lstrip("_")
         return f"_{stem}{name}" if stem else name
 
-    def find_builtin(self, name: str) -> Any:
-        """A builtin name, or UNBOUND."""
-        builtin_names = self.globals.get("__builtins__", builtins)
-        builtin_names = builtin_names if isinstance(builtin_names, dict) else vars(builtin_names)
-        return builtin_names.get(name, UNBOUND)
+    @property
+    def builtins(self) -> dict[str, Any]:
+        """The builtin names."""
+        found = self.globals.get("__builtins__", builtins)
+        return found if isinstance(found, dict) else vars(found)
 
 
 @dataclass

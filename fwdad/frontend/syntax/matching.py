@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from fwdad.core.pattern_matching import ABSENT, Matcher, Pattern
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import BUILTINS
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.conditions import Conditions
 from fwdad.frontend.syntax.control import branch
@@ -18,7 +19,6 @@ from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol
 
 
 class Matching:
@@ -124,10 +124,13 @@ class Reader:
         found: bool = BUILTINS[isinstance](self.tracer, self._certain(x), cls)
         return found
 
+    def declared(self, cls: type) -> Any:
+        name = "__match_args__"
+        self.tracer.outside.guard_class(cls, name, class_attribute(cls, name))
+        return getattr(cls, name, ABSENT)
+
     def attribute(self, x: Any, name: str) -> Any:
-        if type(x) is not Symbol and not hasattr(x, name):
-            return ABSENT
-        return self.tracer.attribute(x, name)
+        return BUILTINS[getattr](self.tracer, x, name, ABSENT)
 
     def new(self, items: list[Any]) -> list[Any]:
         return self.recorder.journal.fresh(items)

@@ -44,6 +44,7 @@ class Scopes:
             path: Any = ("cell", cell)
             value = fetch(path)
             if value is UNBOUND:
+                self.outside.guard(path, UNBOUND)
                 message = f"cannot access free variable {name!r}, which has no value"
                 raise AlwaysRaises(NameError, (message,))
             return self.outside.captured(value, path, name)
@@ -52,11 +53,13 @@ class Scopes:
             world = self.position.frame.globals.get(WORLD)
             path = ("item", self.position.frame.globals, name) if world is None else world(name)
             return value if path is None else self.outside.captured(value, path, name)
-        value = self.position.frame.find_builtin(name)
+        value = self.position.frame.builtins.get(name, UNBOUND)
+        if value is UNBOUND:
+            self.outside.guard(("item", self.position.frame.builtins, name), UNBOUND)
+        if value is UNBOUND or not is_library_file(self.position.frame.filename):
+            self.outside.guard(("item", self.position.frame.globals, name), UNBOUND)
         if value is UNBOUND:
             raise AlwaysRaises(NameError, (f"name {name!r} is not defined",))
-        if not is_library_file(self.position.frame.filename):
-            self.outside.guard(("item", self.position.frame.globals, name), UNBOUND)
         return value
 
     def bind_name(self, name: str, value: Any) -> None:
@@ -97,6 +100,7 @@ class Scopes:
         for alias in node.names:
             name = alias.asname or alias.name
             if not hasattr(module, alias.name):
+                self.outside.guard_absence(module, alias.name)
                 message = f"cannot import name {alias.name!r} from {module.__name__!r}"
                 raise AlwaysRaises(ImportError, (message,))
             value = self.outside.of_module(module, alias.name, getattr(module, alias.name))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import operator
+import types
 from collections import defaultdict
 from typing import Any
 
 import numpy as np
 
-from fwdad.errors import UntraceableError, type_in_words
+from fwdad.errors import UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls import containers
 from fwdad.frontend.calls.kinds import CONTAINERS
+from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists import growing
@@ -76,6 +78,7 @@ class Subscripts:
             return static_arrays.item(self.tracer, o, index)
         if isinstance(o, np.ndarray):
             o = self.recorder.as_symbol(o)
+        index = self._position(o, index)
         if type(o) is Symbol:
             if not o.is_array:
                 if isinstance(o.type, Number) and o.type.python:
@@ -91,6 +94,8 @@ class Subscripts:
         method = self.values.python_method(o, "__getitem__")
         if method is not None:
             return self.tracer.call(method, (o, index), {})
+        if isinstance(o, type) and self._is_by_class(o):
+            return self.tracer.call(self.tracer.attribute(o, "__class_getitem__"), (index,), {})
         if isinstance(o, growing.Items):
             return o.item(index)
         if isinstance(o, Flags):
@@ -115,6 +120,20 @@ class Subscripts:
         if isinstance(found, (Maybe, Poison)):
             return self.values.readable(found, str(index), o, (KeyError, index))
         return self.values.made(found) if isinstance(index, slice) else found
+
+    def _position(self, o: Any, index: Any) -> Any:
+        """An index of a sequence or an array, which may be an object that has ``__index__``."""
+        if type(o) not in (Symbol, list, tuple, str) or type(index) in (int, slice, tuple, Symbol):
+            return index
+        own = self.values.python_method(index, "__index__")
+        return index if own is None else self.tracer.call(own, (index,), {})
+
+    def _is_by_class(self, cls: type) -> bool:
+        """Whether a class has a ``__class_getitem__`` of the user's, which must stay."""
+        found = class_attribute(cls, "__class_getitem__")
+        self.outside.guard_class(cls, "__class_getitem__", found)
+        f = getattr(found, "__func__", found)
+        return isinstance(f, types.FunctionType) and not is_library_file(f.__code__.co_filename)
 
     def _item_of_numbers(self, items: Any, index: Symbol) -> Any:
         """An item at a place that is unknown, of numbers of one type; None if it is otherwise."""
@@ -145,7 +164,9 @@ class Subscripts:
         if is_static_array(o):
             static_arrays.set_item(self.tracer, o, index, value)
             return
-        if type(o) is Symbol or isinstance(o, np.ndarray):
+        o = self.recorder.as_symbol(o) if isinstance(o, np.ndarray) else o
+        index = self._position(o, index)
+        if type(o) is Symbol:
             try:
                 self._check_mask(o, index, value)
                 self.recorder.store(o, index, self.values.number(value))

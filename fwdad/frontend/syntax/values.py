@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.outside import Outside
-from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax.position import Position
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import (
@@ -182,12 +181,12 @@ class Values:
         method = getattr(cls, name, None)
         found = isinstance(method, types.FunctionType)
         if found or name not in _HOOKS:
-            self.outside.guard_class(cls, name, class_attribute(cls, name))
+            self.outside.guard_special(x, name)
         return method if found else None
 
 
 # these are asked for at each access, so that a guard of their absence would cost each call
-_HOOKS = ("__getattribute__", "__getattr__", "__setattr__", "__delattr__")
+_HOOKS = ("__getattribute__", "__getattr__")
 
 
 def _holds_optional(x: Any) -> bool:
