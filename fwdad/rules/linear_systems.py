@@ -92,8 +92,13 @@ def det_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.det(a)
+    return y, det_tangent(a, a_dot, y)
+
+
+def det_tangent(a: Any, a_dot: Any, y: Any) -> Any:
+    """The tangent of the determinant y of a."""
     slopes = cofactors(a, y) if recorder_of(a) is None else apply(cofactors, a, y)
-    return y, np.sum(slopes * a_dot, axis=(-2, -1))
+    return np.sum(slopes * a_dot, axis=(-2, -1))
 
 
 @frule(np.linalg.slogdet)
