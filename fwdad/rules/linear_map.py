@@ -15,7 +15,6 @@ linear(mapped, argnums=0)
 @transpose(mapped)
 def mapped_transpose(y_bar: Any, _x: Any, apply: Map, adjoint: Map) -> Any:
     """The adjoint of a map, whose adjoint is the map."""
-
     refuse_symbols(y_bar)
 
     def one(lane: Any) -> Any:

@@ -204,14 +204,12 @@ def eigh_frule(primals, tangents, lower=True, eigvals_only=False, **options):
         raise MissingRuleError(message)
     a_dot, b_dot = (_read(t, lower) for t in (a_dot, b_dot))
     everything = {k: v for k, v in options.items() if not k.startswith("subset") and k != "driver"}
-    subset = any(options.get(f"subset_by_{by}") is not None for by in ("index", "value"))
-    w_all, v_all = linalg.eigh(a, b, lower=lower, **everything) if subset or eigvals_only else y
-    w, v = (w_all, v_all) if eigvals_only else y
-    is_own = apply(np.eye, w_all.shape[0], dtype=bool)
-    if subset:
-        chosen = _chosen(np.asarray(plain(y if eigvals_only else w)), np.asarray(plain(w_all)))
-        w, v = (w_all[chosen], v_all[:, chosen]) if eigvals_only else y
-        is_own = is_own[:, chosen]
+    is_all = all(options.get(f"subset_by_{by}") is None for by in ("index", "value"))
+    whole = is_all and not eigvals_only
+    w_all, v_all = y if whole else linalg.eigh(a, b, lower=lower, **everything)
+    chosen = slice(None) if is_all else _chosen(w_all, y if eigvals_only else y[0], options)
+    w, v = (w_all[chosen], v_all[:, chosen]) if eigvals_only else y
+    is_own = apply(np.eye, w_all.shape[0], dtype=bool)[:, chosen]
     change = a_dot @ v - b_dot @ (v * w)
     w_dot = np.real(np.sum(np.conjugate(v) * change, axis=0))
     if eigvals_only:
@@ -234,10 +232,12 @@ def _read(t: Any, lower: bool) -> Any:
     return from_lower(t if lower else adjoint(t))
 
 
-def _chosen(w: np.ndarray, w_all: np.ndarray) -> np.ndarray:
+def _chosen(w_all: Any, w: Any, options: dict[str, Any]) -> np.ndarray:
     """The indices of a subset of consecutive eigenvalues among all of them."""
-    if len(w) == len(w_all):
-        return np.arange(len(w))
+    if options.get("subset_by_index") is not None:
+        first, last = options["subset_by_index"]
+        return np.arange(first, last + 1)
+    w_all, w = (np.asarray(plain(t)) for t in (w_all, w))
     starts = range(len(w_all) - len(w) + 1)
     first = min(starts, key=lambda k: float(np.sum(np.abs(w_all[k : k + len(w)] - w))))
     return np.arange(first, first + len(w))
