@@ -55,7 +55,7 @@ class Sweep:
         self.lead = () if n is None else (n,)
         self.careful = careful
         self.nested = nested
-        self.lift = lifted if nested else None
+        self.lift = _lifted if nested else None
         self.bars: dict[Node, Any] = {}
         self.owned: set[Node] = set()  # whose cotangents are arrays that nobody else has
         self.buffers: dict[Memory, np.ndarray] = {}
@@ -352,3 +352,8 @@ def _is_complex(value: Any) -> bool:
     value = plain(value)
     dtype = getattr(value, "dtype", None)
     return isinstance(value, complex) if dtype is None else dtype.kind == "c"
+
+
+def _lifted(_function: Any, transpose: Any) -> Any:
+    """The transpose of a function, lifted."""
+    return lifted(transpose)

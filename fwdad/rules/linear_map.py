@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fwdad.rules.core.adjoints import transpose
-from fwdad.rules.core.by_name import apply_linear
+from fwdad.rules.core.by_name import apply_linear, refuse_symbols
 from fwdad.rules.core.define import linear
 from fwdad.tangents.linear_map import Map, mapped
 
@@ -15,6 +15,7 @@ linear(mapped, argnums=0)
 @transpose(mapped)
 def mapped_transpose(y_bar: Any, _x: Any, apply: Map, adjoint: Map) -> Any:
     """The adjoint of a map, whose adjoint is the map."""
+    refuse_symbols(y_bar)
 
     def one(lane: Any) -> Any:
         return mapped(lane, adjoint, apply)

@@ -92,8 +92,13 @@ def det_frule(primals, tangents):
     """
     (a,), (a_dot,) = primals, tangents
     y = np.linalg.det(a)
+    return y, det_tangent(a, a_dot, y)
+
+
+def det_tangent(a: Any, a_dot: Any, y: Any) -> Any:
+    """The tangent of the determinant y of a."""
     slopes = cofactors(a, y) if recorder_of(a) is None else apply(cofactors, a, y)
-    return y, np.sum(slopes * a_dot, axis=(-2, -1))
+    return np.sum(slopes * a_dot, axis=(-2, -1))
 
 
 @frule(np.linalg.slogdet)
@@ -178,6 +183,11 @@ def pinv_frule(primals, tangents, **options):
 
 _CUT = "nonzero singular values are treated as zero: cut them off yourself, with numpy.linalg.svd"
 
+_NO_RESIDUALS = (
+    "there are no residuals here, as the rank is deficient, and the program was traced for a "
+    "number: whether there is one depends on values"
+)
+
 
 def options_given(options: dict[str, Any]) -> set[str]:
     """The options that are not left out."""
@@ -251,9 +261,11 @@ def lstsq_tangents(
         + spread
         - inverse @ (a @ spread)
     )
-    residuals_dot: Any = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
     # there are none where the rank is deficient; SciPy's of one right-hand side are a number
     count = np.shape(plain(residuals))
+    if not count:  # a tape takes the rank for full
+        residual = defined(residual, rank < a.shape[-1], _NO_RESIDUALS)
+    residuals_dot: Any = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
     residuals_dot = residuals_dot[: count[0]] if count else residuals_dot[0]
     return x_dot[:, 0] if single else x_dot, residuals_dot, s_dot
 

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import MissingRuleError
+from fwdad.ops.record import also
 from fwdad.rules.core.adjoints import into, transpose
 from fwdad.rules.core.by_name import Lazy, apply_linear
 from fwdad.rules.core.define import frule
 from fwdad.rules.scipy_solvers import sylvester
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
+from fwdad.tangents.symbolic import apply, array_of, recorder_of
 from fwdad.tangents.zero import Zero
 
 linalg = Lazy("scipy.linalg")
@@ -65,14 +67,34 @@ def expm_frule(primals, tangents):
     if isinstance(a_dot, Zero):
         return y, a_dot
     a = a if hasattr(a, "dtype") else np.asarray(a)
+    if recorder_of(a) is not None:
+        return y, _expm_along(a, a_dot)
+    return y, expm_derivative(a, a_dot)
+
+
+def expm_derivative(a: Any, e: Any) -> Any:
+    """The Fréchet derivative of the exponential at A along E: an array, or a tangent."""
     raw = np.asarray(plain(a))
     if raw.size == 0:
-        return y, a_dot
+        return e
     size = float(np.max(np.sum(np.abs(raw), axis=-2), initial=0.0))
     squarings = 0
     if _LARGEST < size < np.inf:
         squarings = int(np.ceil(np.log2(size / _LARGEST)))
-    return y, _pade_tangent(a / 2.0**squarings, a_dot / 2.0**squarings, squarings)
+    return _pade_tangent(a / 2.0**squarings, e / 2.0**squarings, squarings)
+
+
+def _expm_along(a: Any, e_dot: Any) -> Any:
+    def along(e: Any) -> Any:
+        return apply(expm_derivative, a, e)
+
+    return apply_linear(expm_derivative, (a, e_dot), 1, along, by_lane=True)
+
+
+@transpose(expm_derivative, argnum=1)
+def expm_derivative_transpose(y_bar, a, e):
+    """The adjoint of L(A, .) is L(Aᴴ, .)."""
+    return into(e, _expm_along(np.conj(np.swapaxes(a, -1, -2)), y_bar))
 
 
 def _pade_tangent(a: Any, e: Any, squarings: int) -> Any:
@@ -141,14 +163,18 @@ def logm_frule(primals, tangents, **options):
     if isinstance(y, tuple):
         raise MissingRuleError("scipy.linalg.logm(disp=False) has no frule: leave out disp")
     y_dot = _logm_along(a, a_dot)
-    real = np.asarray(plain(y)).dtype.kind != "c"
+    real = array_of(y).dtype.kind != "c"
     return y, np.real(y_dot) if real and isinstance(y_dot, Chunk) else y_dot
 
 
 def _logm_along(a: Any, e_dot: Any) -> Any:
-    return apply_linear(
-        logm_derivative, (a, e_dot), 1, lambda e: logm_derivative(a, e), by_lane=True
-    )
+    def along(e: Any) -> Any:
+        return logm_derivative(a, e) if recorder_of(e) is None else apply(logm_derivative, a, e)
+
+    return apply_linear(logm_derivative, (a, e_dot), 1, along, by_lane=True)
+
+
+also(expm_derivative, logm_derivative, pure=True)
 
 
 @transpose(logm_derivative, argnum=1)

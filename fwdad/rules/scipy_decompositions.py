@@ -16,13 +16,18 @@ from fwdad.rules.core.define import frule, locally_constant
 from fwdad.rules.core.lapack import cholesky_tangent
 from fwdad.rules.decompositions import qr_tangents, singular_tangents, svd_tangents
 from fwdad.rules.eigenvalues import eig_tangents
-from fwdad.rules.linear_systems import lstsq_tangents, options_given, pinv_tangent
+from fwdad.rules.linear_systems import (
+    det_tangent,
+    lstsq_tangents,
+    options_given,
+    pinv_tangent,
+)
 from fwdad.rules.norms import norm_tangent
 from fwdad.rules.scipy_solvers import as_read
 from fwdad.rules.spectra import resolution
 from fwdad.rules.triangles import adjoint, from_lower
-from fwdad.tangents.adjugate import cofactors
 from fwdad.tangents.plain import plain
+from fwdad.tangents.symbolic import apply, array_of, defined, is_known
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 linalg = Lazy("scipy.linalg")
@@ -48,7 +53,7 @@ def det_frule(primals, tangents, **options):
     """Push tangents through ``scipy.linalg.det``, of singular matrices too: tr(adj(A) Ȧ)."""
     a, (a_dot,) = _array(primals[0]), tangents
     y = linalg.det(a, **untouched(options))
-    return y, np.sum(cofactors(a, y) * a_dot, axis=(-2, -1))
+    return y, det_tangent(a, a_dot, y)
 
 
 @frule("scipy.linalg.pinv", argnums="a")
@@ -126,7 +131,7 @@ def qr_frule(primals, tangents, mode="full", pivoting=False, **options):
         return y, (ZERO,) * len(y)
     parts = linalg.qr(a, mode="economic", pivoting=pivoting, **options) if mode == "r" else y
     if pivoting:
-        order = np.asarray(plain(parts[2]))
+        order = array_of(parts[2])
         a_dot = np.take_along_axis(
             a_dot, np.broadcast_to(order[..., None, :], a_dot.shape), axis=-1
         )
@@ -134,7 +139,7 @@ def qr_frule(primals, tangents, mode="full", pivoting=False, **options):
     if mode == "r":
         r, reduced = (np.shape(plain(t))[-2] for t in (y[0], parts[1]))
         if r > reduced and not isinstance(r_dot, Zero):
-            r_dot = np.eye(r, reduced, dtype=np.asarray(plain(y[0])).real.dtype) @ r_dot
+            r_dot = np.eye(r, reduced, dtype=array_of(y[0]).real.dtype) @ r_dot
         return y, (r_dot, *((ZERO,) if pivoting else ()))
     return y, (q_dot, r_dot, *((ZERO,) if pivoting else ()))
 
@@ -199,26 +204,23 @@ def eigh_frule(primals, tangents, lower=True, eigvals_only=False, **options):
         raise MissingRuleError(message)
     a_dot, b_dot = (_read(t, lower) for t in (a_dot, b_dot))
     everything = {k: v for k, v in options.items() if not k.startswith("subset") and k != "driver"}
-    w_all, v_all = linalg.eigh(a, b, lower=lower, **everything)
-    if eigvals_only:
-        chosen = _chosen(np.asarray(plain(y)), np.asarray(plain(w_all)))
-        w, v = w_all[chosen], v_all[:, chosen]
-    else:
-        w, v = y
-    n = adjoint(v_all) @ (a_dot @ v - b_dot @ (v * w))
-    chosen = _chosen(np.asarray(plain(w)), np.asarray(plain(w_all)))
-    columns = np.arange(len(chosen))
-    w_dot = np.real(np.sum(np.conjugate(v) * (a_dot @ v - b_dot @ (v * w)), axis=0))
+    is_all = all(options.get(f"subset_by_{by}") is None for by in ("index", "value"))
+    whole = is_all and not eigvals_only
+    w_all, v_all = y if whole else linalg.eigh(a, b, lower=lower, **everything)
+    chosen = slice(None) if is_all else _chosen(w_all, y if eigvals_only else y[0], options)
+    w, v = (w_all[chosen], v_all[:, chosen]) if eigvals_only else y
+    is_own = apply(np.eye, w_all.shape[0], dtype=bool)[:, chosen]
+    change = a_dot @ v - b_dot @ (v * w)
+    w_dot = np.real(np.sum(np.conjugate(v) * change, axis=0))
     if eigvals_only:
         return y, w_dot
-    raw = np.asarray(plain(w_all))
-    is_own = np.zeros((len(raw), len(chosen)), dtype=bool)
-    is_own[chosen, columns] = True
     gaps = w[None, :] - w_all[:, None]
-    if np.any(~is_own & (np.abs(np.asarray(plain(gaps))) <= resolution(raw))):
-        return y, (w_dot, undefined("eigenvectors of a repeated eigenvalue"))
+    reason = "eigenvectors of a repeated eigenvalue"
+    repeated = np.any(~is_own & (np.abs(array_of(gaps)) <= resolution(w_all)))
+    if is_known(repeated) and repeated:
+        return y, (w_dot, undefined(reason))
     weights = np.where(is_own, 0, 1 / np.where(is_own, 1, gaps))
-    v_dot = v_all @ (weights * n)
+    v_dot = v_all @ (defined(weights, repeated, reason) * (adjoint(v_all) @ change))
     if not isinstance(b_dot, Zero):
         v_dot = v_dot - 0.5 * v * np.real(np.sum(np.conjugate(v) * (b_dot @ v), axis=0))
     return y, (w_dot, v_dot)
@@ -230,10 +232,12 @@ def _read(t: Any, lower: bool) -> Any:
     return from_lower(t if lower else adjoint(t))
 
 
-def _chosen(w: np.ndarray, w_all: np.ndarray) -> np.ndarray:
+def _chosen(w_all: Any, w: Any, options: dict[str, Any]) -> np.ndarray:
     """The indices of a subset of consecutive eigenvalues among all of them."""
-    if len(w) == len(w_all):
-        return np.arange(len(w))
+    if options.get("subset_by_index") is not None:
+        first, last = options["subset_by_index"]
+        return np.arange(first, last + 1)
+    w_all, w = (np.asarray(plain(t)) for t in (w_all, w))
     starts = range(len(w_all) - len(w) + 1)
     first = min(starts, key=lambda k: float(np.sum(np.abs(w_all[k : k + len(w)] - w))))
     return np.arange(first, first + len(w))

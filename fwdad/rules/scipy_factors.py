@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.ops.record import also
 from fwdad.rules.core.adjoints import Space, into
 from fwdad.rules.core.by_name import Lazy, apply_linear, takes_factors, transpose_by_name, untouched
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.lapack import cholesky_tangent, solve_lower
 from fwdad.rules.triangles import adjoint
-from fwdad.tangents.plain import plain
+from fwdad.tangents.symbolic import apply, array_of
 from fwdad.tangents.zero import ZERO, Zero
 
 linalg = Lazy("scipy.linalg")
@@ -36,7 +37,7 @@ linalg = Lazy("scipy.linalg")
 
 def _unit_lower(lu: Any) -> Any:
     """The unit lower triangle of a square matrix that holds both factors."""
-    return np.tril(lu, -1) + np.eye(lu.shape[-1], dtype=lu.dtype)
+    return np.tril(lu, -1) + apply(np.eye, lu.shape[-1], dtype=lu.dtype)
 
 
 def _right_divided(x_dot: Any, u: Any) -> Any:
@@ -67,12 +68,18 @@ def lu_tangents(pa_dot: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
     return l_dot, u_dot
 
 
-def _permutation(pivots: np.ndarray, n: int) -> np.ndarray:
-    """The rows in their new order, from LAPACK's list of exchanges."""
-    order = np.arange(n)
-    for i, p in enumerate(pivots):
-        order[[i, p]] = order[[p, i]]
+def row_order(pivots: np.ndarray, n: int) -> np.ndarray:
+    """The rows in their new order, from LAPACK's list of exchanges, or each list of a stack."""
+    order = np.empty((*pivots.shape[:-1], n), np.intp)
+    order[...] = np.arange(n)
+    for index in np.ndindex(pivots.shape[:-1]):
+        own = order[index]
+        for i, p in enumerate(pivots[index]):
+            own[i], own[p] = own[p], own[i]
     return order
+
+
+also(row_order, pure=True)
 
 
 @frule("scipy.linalg.lu_factor", argnums="a")
@@ -86,17 +93,13 @@ def lu_factor_frule(primals, tangents, **options):
     if isinstance(a_dot, Zero):
         return y, (ZERO, ZERO)
     lu, pivots = y
-    raw = np.asarray(plain(pivots))
+    raw = array_of(pivots)
     m, n = a_dot.shape[-2:]
-    if raw.ndim > 1:
-        rows = np.stack([_permutation(p, m) for p in raw.reshape(-1, raw.shape[-1])])
-        rows = rows.reshape(*raw.shape[:-1], m, 1)
-    else:
-        rows = _permutation(raw, m)[:, None]
+    rows = apply(row_order, raw, m)[..., None]
     k = min(m, n)
     wide = np.broadcast_to(rows, (*raw.shape[:-1], m, n))
     pa_dot = np.take_along_axis(a_dot, wide, axis=-2)
-    lower = np.tril(lu[..., :, :k], -1) + np.eye(m, k, dtype=lu.dtype)
+    lower = np.tril(lu[..., :, :k], -1) + apply(np.eye, m, k, dtype=lu.dtype)
     l_dot, u_dot = lu_tangents(pa_dot, lower, np.triu(lu[..., :k, :]))
     return y, (_side_by_side(l_dot, u_dot), ZERO)
 
@@ -127,7 +130,7 @@ def lu_frule(primals, tangents, permute_l=False, p_indices=False, **options):
         linalg.lu(a, p_indices=True, **options) if permute_l or not p_indices else y
     )
     # A = L[order] U, so that row order[i] of the factors' product is row i of A
-    order = np.asarray(plain(order))
+    order = array_of(order)
     m, n = a_dot.shape[-2:]
     back = np.argsort(order, axis=-1)[..., None]
     pa_dot = np.take_along_axis(a_dot, np.broadcast_to(back, (*order.shape[:-1], m, n)), axis=-2)
@@ -170,7 +173,7 @@ takes_factors("scipy.linalg.lu_solve")
 
 def _lu_change(lu: Any, lu_dot: Any, pivots: Any, x: Any, trans: int) -> Any:
     """The product of op(A)'s tangent with x."""
-    order = _permutation(np.asarray(plain(pivots)), len(lu))
+    order = apply(row_order, array_of(pivots), lu.shape[0])
     lower, upper = _unit_lower(lu), np.triu(lu)
     l_dot, u_dot = np.tril(lu_dot, -1), np.triu(lu_dot)
     if trans == 0:
@@ -210,10 +213,10 @@ def cho_factor_frule(primals, tangents, lower=False, **options):
     c = y[0]
     if lower:
         factor_dot = cholesky_tangent(np.tril(c), a_dot)
-        read = np.tri(c.shape[-1], dtype=bool)
+        read = apply(np.tri, c.shape[-1], dtype=bool)
     else:
         factor_dot = adjoint(cholesky_tangent(adjoint(np.triu(c)), adjoint(a_dot)))
-        read = np.tri(c.shape[-1], dtype=bool).T
+        read = apply(np.tri, c.shape[-1], dtype=bool).T
     other_dot: Any = a_dot if _keeps_other_triangle() else ZERO
     return y, (np.where(read, factor_dot, other_dot), ZERO)
 

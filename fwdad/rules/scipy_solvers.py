@@ -25,6 +25,7 @@ from fwdad.rules.core.by_name import (
 )
 from fwdad.rules.core.define import call_rule, frule
 from fwdad.rules.triangles import adjoint, from_lower
+from fwdad.tangents.symbolic import apply
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 linalg = Lazy("scipy.linalg")
@@ -49,7 +50,7 @@ def as_read(a: Any, structure: str | None, lower: bool) -> Any:
 
 
 def _symmetric(a: Any, lower: bool) -> Any:
-    read = np.tri(a.shape[-1], dtype=bool)
+    read = apply(np.tri, a.shape[-1], dtype=bool)
     return np.where(read if lower else read.T, a, np.swapaxes(a, -1, -2))
 
 

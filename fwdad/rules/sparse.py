@@ -59,6 +59,7 @@ def sparse_solution(data, b, layout, indptr, indices, options):
 
 def _solve_columns(data: Any, b_dot: Any, y: Any, **places: Any) -> Any:
     """Solve for a tangent, all lanes as columns of one right-hand side."""
+    refuse_symbols(b_dot)
     return apply_linear(
         sparse_solution,
         (data, b_dot),
@@ -111,6 +112,7 @@ _OPPOSITE = {"N": "H", "H": "N"}
 
 def _solve(lu: Any, b_dot: Any, trans: str) -> Any:
     """Solve for a tangent, all lanes as columns."""
+    refuse_symbols(b_dot)
     return apply_linear(
         type(lu).solve,
         (lu, b_dot),

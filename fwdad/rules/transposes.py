@@ -81,7 +81,9 @@ def getitem_transpose(y_bar, x, index):
 def _scattered(y_bar, x, index):
     """The same where a tape does not know the lengths, or the index."""
     if any(np.ndim(i) for i in index if i is not None and not isinstance(i, slice)):
-        return scatter_add(y_bar, places_of(x)[index], x)
+        places, recorder = places_of(x), recorder_of(index)
+        places = places if recorder is None else recorder.as_symbol(places)
+        return scatter_add(y_bar, places[index], x)
     if x.shape[-1] == 1 and len(index) == 2 and index[0] is Ellipsis and type(index[1]) is int:
         return into(x, y_bar.reshape(x.shape))
     if x.ndim == 1 and recorder_of(index) is not None and not isinstance(index[0], slice):

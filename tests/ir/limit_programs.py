@@ -32,7 +32,6 @@ RUN_WHOLE = {
     "ufunc.accumulate": np.subtract.accumulate,
     "maximum.accumulate": np.maximum.accumulate,
     "minimum.accumulate": np.minimum.accumulate,
-    "scipy.linalg": lambda x: scipy.linalg.solve(square(x), x),
     "scipy.fft": lambda x: scipy.fft.dct(x),
     "scipy.ndimage": lambda x: scipy.ndimage.correlate1d(x, [1.0, 2.0]),
     "scipy.spatial.distance": lambda x: scipy.spatial.distance.pdist(x.reshape(3, 2)),
@@ -57,6 +56,7 @@ WRITTEN_OUT = {
     "transforms": lambda x: np.fft.ifft(np.fft.fft(x) * x).real,
     "real transforms": lambda x: np.fft.irfft(np.fft.rfft(x) * x[0]) * np.fft.irfft(x)[:2].sum(),
     "slices": lambda x: np.add.reduceat(x * x, [0, 2]),
+    "scipy.linalg": lambda x: scipy.linalg.solve(square(x), x),
     "values": lambda x: np.linalg.svd(TABLE * x[0], full_matrices=False)[1] * x[1],
 }
 

@@ -14,7 +14,7 @@ from fwdad.ir.abstract_eval.shape_rules import BY_SHAPE
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import RULES, find_rule, function_name, import_pending
-from fwdad.rules.matrix_functions import logm_derivative
+from fwdad.rules.matrix_functions import expm_derivative, logm_derivative
 from fwdad.rules.sparse import sparse_solution
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.laws.listing import listed
@@ -75,6 +75,7 @@ WITHOUT_TRANSPOSE = {
 TESTED_APART = {
     operator.getitem: "test_transposes.py",
     Chunk.astype: "test_transposes.py",
+    expm_derivative: "test_scipy_linalg.py",
     logm_derivative: "test_scipy_linalg.py",
     sparse_solution: "test_sparse.py",
     _pulled: "test_reverse_rules.py",

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.errors import MissingRuleError, UndefinedDerivativeError
 from fwdad.rules.core.define import call_rule
-from fwdad.rules.matrix_functions import logm_derivative
+from fwdad.rules.matrix_functions import expm_derivative, logm_derivative
 from fwdad.tangents.chunk import Chunk
 from fwdad.testing import check_frule, check_transpose
 from tests.rules.case import Case, Draw, transposes
@@ -254,9 +254,10 @@ def test_what_does_not_depend_on_the_phase_of_eigenvectors(complex_, generalised
 
 
 @pytest.mark.parametrize("make", [draw.real, draw.complex])
-def test_transpose_of_the_derivative_of_a_logarithm(make, rng):
+@pytest.mark.parametrize("derivative", [expm_derivative, logm_derivative])
+def test_transpose_of_the_derivative_of_a_function(derivative, make, rng):
     a, e = make(3, 3) + 5 * np.eye(3), make(3, 3)
-    check_transpose(logm_derivative, a, e, argnum=1, rng=rng)
+    check_transpose(derivative, a, e, argnum=1, rng=rng)
 
 
 @pytest.mark.parametrize("make", [draw.real, draw.complex])

@@ -47,7 +47,10 @@ from fwdad.codegen.loops.vectors.vector_bodies import vector_body, write_body
 from fwdad.codegen.loops.vectors.vector_loops import runs_in_vectors
 from fwdad.codegen.numba_support import CannotCompileError, runtime_module
 from fwdad.codegen.numpy_backend.source import Callee, Source
-from fwdad.codegen.passes import place_decompositions  # noqa: F401  (registered, too)
+from fwdad.codegen.passes import (  # noqa: F401  (registered, too)
+    place_decompositions,
+    scipy_decompositions,
+)
 from fwdad.codegen.passes.decompositions import expanded
 from fwdad.codegen.passes.first_sums import with_first_sums_stored
 from fwdad.codegen.passes.fusion import Plan

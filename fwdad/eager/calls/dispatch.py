@@ -78,16 +78,15 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
     special = HANDLERS.get(f)
     if special is not None:
         return special(args, kwargs)
-    rule = find_rule(f)
+    rule, filename = find_rule(f), f.__code__.co_filename
     if rule is not None:
         if is_active((*args, *kwargs.values())):
             return numpy_calls.with_out(rule, args, kwargs)
         symbol = _symbol_in((*args, *kwargs.values()))
-        if symbol is not None:  # the body of a rule is being traced
-            return symbol.recorder.apply(f, args, kwargs)
+        if symbol is not None and not filename.startswith(PACKAGE):  # ours know symbols
+            return symbol.recorder.apply(f, args, kwargs)  # the body of a rule is being traced
         numpy_calls.note_inactive(f, args, kwargs)
         return f(*args, **kwargs)
-    filename = f.__code__.co_filename
     if is_library_file(filename):
         if filename.startswith(PACKAGE) and not _is_lifted_of_own(filename):
             return f(*args, **kwargs)

@@ -28,12 +28,17 @@ NumpyFunction = type(np.sum)
 
 
 def _duck(values: tuple[Any, ...], name: str) -> Any:
-    """The first argument whose class implements a NumPy protocol by a method in Python."""
+    """The first argument whose class implements a NumPy protocol by a method in Python.
+
+    None beside a tangent: then NumPy asks both, and one of them may leave the call to the other.
+    """
+    found = None
     for v in values:
-        if isinstance(getattr(type(v), name, None), types.FunctionType):
-            if not isinstance_dual(v) and not isinstance(v, (Chunk, Zero, Undefined)):
-                return v
-    return None
+        if isinstance(v, (Chunk, Zero, Undefined)):
+            return None
+        if found is None and isinstance(getattr(type(v), name, None), types.FunctionType):
+            found = None if isinstance_dual(v) else v
+    return found
 
 
 @on_call(NumpyFunction)

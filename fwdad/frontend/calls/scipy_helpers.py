@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.frontend.calls.tables import builtin
+from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import when_imported
@@ -24,3 +25,16 @@ def _by_dtypes(get_lapack_funcs: Any) -> None:
 
 
 when_imported("scipy.linalg.lapack.get_lapack_funcs", _by_dtypes)
+
+
+def _which_triangle(cho_factor: Any) -> None:
+    """The factor of a matrix; which triangle it is in is said by the call."""
+
+    @builtin(cho_factor)
+    def _factor(tracer: Interpreter, *args: Any, **kwargs: Any) -> Any:
+        c, which = tracer.operations.call_native(cho_factor, args, kwargs)
+        lower = kwargs.get("lower", args[1] if len(args) > 1 else False)
+        return c, bool(lower) if isinstance(lower, (bool, int)) else which
+
+
+when_imported("scipy.linalg.cho_factor", _which_triangle)

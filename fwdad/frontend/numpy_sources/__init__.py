@@ -8,6 +8,7 @@ supports. Importing this installs it.
 from fwdad.frontend.numpy_sources import (  # noqa: F401  (install themselves)
     differences,
     functions,
+    matrices,
     parts,
     places,
     roots,

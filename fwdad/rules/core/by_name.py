@@ -65,19 +65,23 @@ def apply_linear(
     """Apply a function that takes plain arrays only to the tangent at position k.
 
     ``solve`` is the function with all else fixed: it gets a tangent of one or two axes as columns
-    of one matrix, all lanes at once, and others, or with ``by_lane``, lane by lane. ``y`` is an
-    array of the result's shape and dtype, if known: recording a tangent then needs no solution.
+    of one matrix, all lanes at once, and others, or with ``by_lane``, lane by lane. It gets what a
+    tape has in place of a cotangent as it is. ``y`` is an array of the result's shape and dtype, if
+    known: recording a tangent then needs no solution.
     """
+    if recorder_of(primals[k]) is not None:
+        return solve(primals[k])
 
     def law_of(chunk: Any) -> Any:
         lanes = chunk.lanes
         if by_lane or chunk.ndim > 2:
-            return Chunk(np.stack([solve(lane) for lane in lanes]))
+            return Chunk(np.stack([solve(lanes[k]) for k in range(chunk.n)]))
         if chunk.ndim == 1:
             return Chunk(np.swapaxes(solve(np.swapaxes(lanes, 0, 1)), 0, 1))
         columns = np.moveaxis(lanes, 0, -1)
         solution = solve(np.reshape(columns, (columns.shape[0], -1)))
-        return Chunk(np.moveaxis(np.reshape(solution, (len(solution), -1, chunk.n)), -1, 0))
+        columns = np.reshape(solution, (solution.shape[0], -1, chunk.n))
+        return Chunk(np.moveaxis(columns, -1, 0))
 
     return apply_law(function, primals, k, law_of, y, **options)
 

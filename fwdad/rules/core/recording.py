@@ -263,8 +263,14 @@ class RecordingTangent(Chunk):
         return self._recorded(value, func, args, kwargs)
 
 
-def pull_back(outputs: list[tuple[RecordingTangent, Chunk]]) -> dict[int, Chunk]:
-    """Run a record backwards; returns each input's cotangent by the ``id`` of the input."""
+def pull_back(
+    outputs: list[tuple[RecordingTangent, Chunk]],
+    lift: Callable[[Any, Any], Any] | None = None,
+) -> dict[int, Chunk]:
+    """Run a record backwards; returns each input's cotangent by the ``id`` of the input.
+
+    ``lift`` is that of :func:`transpose_one`.
+    """
     order: list[RecordingTangent] = []
     seen: set[int] = set()
 
@@ -285,7 +291,7 @@ def pull_back(outputs: list[tuple[RecordingTangent, Chunk]]) -> dict[int, Chunk]
         if tangent.operation is None or id(tangent) not in cotangents:
             continue
         y_bar = cotangents.pop(id(tangent))
-        for source, x_bar in transpose_one(tangent.operation, y_bar):
+        for source, x_bar in transpose_one(tangent.operation, y_bar, lift):
             _accumulate(cotangents, source, x_bar)
     return cotangents
 
@@ -296,16 +302,17 @@ def recorded_in(primals: Any) -> list[tuple[Path, RecordingTangent]]:
 
 
 def transpose_one(
-    operation: Operation, y_bar: Any, lift: Callable[[Any], Any] | None = None
+    operation: Operation, y_bar: Any, lift: Callable[[Any, Any], Any] | None = None
 ) -> list[tuple[RecordingTangent, Any]]:
     """The cotangent of each recorded argument of one operation.
 
-    ``lift`` makes a transpose run on the duals of an enclosing derivative; None leaves it as it is.
+    ``lift``, given a function and its transpose, makes this run on the duals of an enclosing
+    derivative, or on symbols; None leaves it as it is.
     """
     spaces = rebuild(operation.primals, lambda _, v: _space(v))
     x_bars: dict[int, Any] = {}
     for k, body in transposes_for(operation).items():
-        body = body if lift is None else lift(body)
+        body = body if lift is None else lift(operation.function, body)
         x_bars[k] = body(y_bar, *spaces, **operation.options)
     return [(source, pick(x_bars[path[0]], path[1:])) for path, source in operation.sources]
 

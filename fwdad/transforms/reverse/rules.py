@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.eager.lifting.rule_bodies import written_down
+from fwdad.eager.lifting.rule_bodies import transposed, written_down
 from fwdad.errors import DualLeakError, MissingRuleError, UntraceableError
 from fwdad.ir.abstract_eval.rule_trials import check_lengths_of
 from fwdad.ir.analysis.reassociation import free_products
@@ -263,7 +263,8 @@ class Rules:
             if k not in TRANSPOSES[function]:
                 message = f"{function_name(function)} has no transpose for its argument {k}"
                 raise UntraceableError(message)
-            result = TRANSPOSES[function][k](y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
+            body = transposed(function, TRANSPOSES[function][k])
+            result = body(y_bar, *bound[:k], spaces, *bound[k + 1 :], **options)
             contributions.extend((v, pick(result, path)) for path, v in active.items())
         return contributions
 
@@ -311,7 +312,7 @@ class Rules:
             elif isinstance(t, Chunk) and not isinstance(t, RecordingTangent):
                 message = "a rule returns a tangent that does not come from its arguments'"
                 raise UntraceableError(message)
-        x_bars = pull_back(outputs)
+        x_bars = pull_back(outputs, transposed)
         return [(v, x_bars[id(t)]) for v, t in inputs if id(t) in x_bars]
 
     def _body(self, op: Apply, rule: Any, call: tuple[Any, Any, Any]) -> tuple[Any, Any]:

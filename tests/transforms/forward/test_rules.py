@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.linalg
+import scipy.fft
 from numpy.testing import assert_allclose
 
 import fwdad
@@ -121,7 +121,7 @@ def test_a_wrong_tangent_is_found(monkeypatch):
 
 
 def test_a_rule_that_cannot_be_written_out_still_counts_as_one_operation():
-    held = OnTape(Case(scipy.linalg.expm, np.array([[2.0, 1.0], [0.0, 3.0]])))
+    held = OnTape(Case(scipy.fft.dct, np.array([2.0, 1.0, 0.5, 3.0])))
     assert held.check(held.trial.patterns()[-1], 2)
 
 
