@@ -120,3 +120,19 @@ def test_a_list_that_is_none_before_a_loop():
     for x in (0.7, -0.4, 2.0):
         assert_allclose(g(x), fwdad.grad(f)(x))
         assert_allclose(g(x), (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-8)
+
+
+def test_what_always_raises_is_found_by_the_passes():
+    def f(x):
+        s, t, k = x, 0.5, 2
+        q = [0.3, x, 1.2]
+        if s > t and k % 2:
+            q = [*q[1:], x * 0.5]
+        else:
+            raise TroubleError(q[1])
+        return q[0] * q[1]
+
+    for transform in (fwdad.grad, fwdad.value_and_grad, fwdad.jacrev, fwdad.hessian):
+        for x in (0.8, 0.3):
+            with pytest.raises(TroubleError):
+                fwdad.jit(transform(f))(x)

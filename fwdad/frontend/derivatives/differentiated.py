@@ -30,7 +30,18 @@ from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, made_in
 from fwdad.ir.analysis.alias import memory, memory_of, written_parameters
-from fwdad.ir.ops import Apply, Block, Effect, Program, Value, is_array, values_in, walk
+from fwdad.ir.ops import (
+    Apply,
+    Block,
+    Effect,
+    Missing,
+    Operand,
+    Program,
+    Value,
+    is_array,
+    values_in,
+    walk,
+)
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.rewrite import all_inside, all_used, give_types, written_outside
 from fwdad.ir.symbol import Symbol
@@ -242,6 +253,7 @@ class Differentiated:
             recorder.pulled_at = outer
         inline(Program("", block), adjoints=False)
         optimise(Program("", block, own=True))  # what is computed twice would be kept twice
+        block.results = [_number(r) for r in block.results]
         own, lent = self.apart(block, own), [] if lends else self.lent(block)
         active = [dtype_of(x).kind in "fc" for x in self.leaves]
         primals, bars = pull_block(
@@ -541,3 +553,9 @@ def _no_tangent(k: int, x: Any) -> str:
         what = f"argument {k} is an array of dtype {dtype_of(x)}"
         return f"{what}: it has no tangent space. Write x.astype(float)"
     return f"argument {k}, {type_in_words(x)}, holds nothing to differentiate with respect to"
+
+
+def _number(result: Operand) -> Operand:
+    """A result, or any number in place of one that is missing: the program raises before it."""
+    missing = isinstance(result, Missing) and isinstance(result.type, Number)
+    return result.type.dtype.type() if missing else result
