@@ -92,8 +92,12 @@ def in_a_branch(p):
     return p[1] * p[2]
 
 
+def draws_from_its_own_generator(p):
+    return p * stats.norm.rvs(loc=p[1], scale=p[0], size=3, random_state=4)
+
+
 PROGRAMS = [
-    root, root_of_several, decay, at_given_times, test_statistic, correlation, poles,
+    draws_from_its_own_generator, root, root_of_several, decay, at_given_times, test_statistic, correlation, poles,
     of_a_sparse_array, with_defaults_and_functions_inside, in_a_loop, in_a_branch,
 ]  # fmt: skip
 test_statistic.__test__ = False
@@ -493,3 +497,27 @@ def test_another_structure_is_another_tape():
     fast = fwdad.jit(f)
     for x in (X, X * 0.5, X):
         assert_allclose(fast(x), f(x), rtol=1e-12)
+
+
+def test_results_of_one_memory():
+    """They become arrays of their own: one of them may not be written."""
+
+    def fitted(x):
+        found = optimize.minimize(
+            lambda t: ((t - np.array([1.0, 2.0])) ** 2).sum(), np.zeros(2), method="Nelder-Mead"
+        )
+        return found, x
+
+    def f(x):
+        found, x = fitted(x)
+        return x * found.x.sum() + found.final_simplex[0][0, 1]
+
+    def writes(x):
+        found, x = fitted(x)
+        found.x[0] = x
+        return found.final_simplex[0][0, 0] + x
+
+    assert fwdad.jit(f)(2.0) == f(2.0)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(2.0), f(3.0) - f(2.0), rtol=1e-12)
+    with pytest.raises(UntraceableError, match="has the same memory"):
+        fwdad.jit(writes)(2.0)

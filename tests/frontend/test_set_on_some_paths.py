@@ -152,3 +152,28 @@ def test_only_the_first_iteration_stands_apart(f):
     """Whose key is new: 16 to 20 of them would be many operations."""
     tape = fwdad.trace(f, np.array([0.8, 0.4, 1.2]))
     assert tape.count() < 16
+
+
+class Result(dict):
+    """A dict whose items are its attributes, as SciPy's results are."""
+
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(name) from error
+
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+
+def test_an_item_that_is_deleted_as_an_attribute():
+    def f(x):
+        result = Result(x=x, slope=x[0] * 2.0)
+        result.value = x[1] * 3.0
+        del result.x
+        return result.slope * result["value"] + len(result) + hasattr(result, "x")
+
+    x = np.array([0.8, 0.4])
+    assert fwdad.jit(f)(x) == f(x)
+    assert_allclose(fwdad.jit(fwdad.grad(f))(x), [6.0 * 0.4, 6.0 * 0.8])

@@ -264,9 +264,8 @@ UNTRACED = {"jit": "UntraceableError"}
 REFUSED: dict[str, dict[str, str]] = {
     "signal.peak_prominence": {"*": "MissingRuleError"},
     "interpolate.BarycentricInterpolator": UNTRACED,
-    "interpolate.barycentric_interpolate": {"jit": "UntraceableError"},
     "optimize.nnls": {"*": "MissingRuleError"},
-    "optimize.curve_fit": {"*": "DualLeakError"},
+    "optimize.curve_fit": {"*": "MissingRuleError"},
     "optimize.least_squares": {"*": "MissingRuleError"},
     "spatial.Rotation": {"*": "MissingRuleError"},
 }

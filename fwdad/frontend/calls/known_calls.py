@@ -274,10 +274,16 @@ def watched() -> Iterator[tuple[Watched, Existing]]:
 
 def draws(run: Watched, existed: Existing) -> bool:
     """Whether a run has drawn random numbers from a generator that it has not made."""
-    return any(
-        o in existed and pickle.dumps(generator_state(o)) != pickle.dumps(state)
+    return any(o in existed for o in drawn_from(run))
+
+
+def drawn_from(run: Watched) -> list[Any]:
+    """The generators of random numbers that a run has drawn from."""
+    return [
+        o
         for o, state in run.generators.values()
-    )
+        if pickle.dumps(generator_state(o)) != pickle.dumps(state)
+    ]
 
 
 _GLOBAL = (np.random.mtrand._rand, random._inst)

@@ -12,6 +12,7 @@ import enum
 import importlib.util
 import itertools
 import marshal
+import pickle
 import types
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from fwdad.errors import (
     type_in_words,
 )
 from fwdad.frontend.arguments import Build, Flattened, new_object
-from fwdad.frontend.calls.known_calls import WRITES, draws, numbers_kept, watched
+from fwdad.frontend.calls.known_calls import WRITES, drawn_from, draws, numbers_kept, watched
 from fwdad.frontend.calls.purity import is_of_package
 from fwdad.frontend.guards import CONSTANT, INPUT, contents, kind_of
 from fwdad.frontend.pickled_tapes import names_in_pickle
@@ -81,7 +82,7 @@ class PythonCall(Whole):
         with watched() as (run, existed):
             flat = self._result(values, run)
             reaches = run.log.reaches(existed)
-            if draws(run, existed):
+            if draws(run, existed) or (drawn_from(run) and not self._repeats(values, flat)):
                 raise OtherWayError(WRITES)
             if not reaches:
                 return flat
@@ -95,6 +96,12 @@ class PythonCall(Whole):
             if numbers_kept(run, existed) != kept:
                 raise OtherWayError(WRITES)
         return flat
+
+    def _repeats(self, values: tuple[Any, ...], first: Flattened) -> bool:
+        """Whether another run has the same result: its own generators begin alike."""
+        with watched() as (run, _):
+            again = self._result(values, run)
+        return pickle.dumps(again.notes) == pickle.dumps(first.notes)
 
     def _result(self, values: tuple[Any, ...], watched: Watched | None = None) -> Flattened:
         """The result, flattened; its leaves, as they are, are the ``notes``."""

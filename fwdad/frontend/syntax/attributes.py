@@ -287,7 +287,12 @@ class Attributes:
         attribute = self.outside.guard_stored(o, name)
         special = self.values.python_method(attribute, "__delete__")
         hook = self.outside.guard_special(o, "__delattr__")
-        if special or isinstance(hook, types.FunctionType) or isinstance(attribute, property):
+        if hook is dict.__delitem__ and isinstance(o, dict):
+            self.subscripts.delete_subscript(o, name)
+            return
+        borrowed = getattr(hook, "__name__", "__delattr__") != "__delattr__"
+        own = borrowed or isinstance(hook, types.FunctionType)
+        if special or own or isinstance(attribute, property):
             message = f"`del` of `{name}`, which the class defines itself, cannot be traced"
             raise UntraceableError(message, self.position.location())
         namespace = self._attributes(o)
