@@ -30,7 +30,7 @@ from fwdad.rules.reductions import NO_VALUE
 from fwdad.rules.triangles import adjoint, from_lower
 from fwdad.tangents.adjugate import cofactors
 from fwdad.tangents.plain import plain
-from fwdad.tangents.symbolic import apply, array_of, defined, is_known, recorder_of
+from fwdad.tangents.symbolic import apply, array_of, as_traced, defined, is_known, recorder_of
 from fwdad.tangents.zero import ZERO, Zero, undefined
 
 locally_constant(np.linalg.matrix_rank)
@@ -183,9 +183,9 @@ def pinv_frule(primals, tangents, **options):
 
 _CUT = "nonzero singular values are treated as zero: cut them off yourself, with numpy.linalg.svd"
 
-_NO_RESIDUALS = (
-    "there are no residuals here, as the rank is deficient, and the program was traced for a "
-    "number: whether there is one depends on values"
+_DEFICIENT = (
+    "scipy.linalg.lstsq returns no residuals here, and the program was traced for a number: the "
+    "rank depends on values"
 )
 
 
@@ -264,7 +264,7 @@ def lstsq_tangents(
     # there are none where the rank is deficient; SciPy's of one right-hand side are a number
     count = np.shape(plain(residuals))
     if not count:  # a tape takes the rank for full
-        residual = defined(residual, rank < a.shape[-1], _NO_RESIDUALS)
+        residual = as_traced(residual, rank < a.shape[-1], _DEFICIENT)
     residuals_dot: Any = 2.0 * np.sum(np.real(np.conjugate(residual) * change), axis=0)
     residuals_dot = residuals_dot[: count[0]] if count else residuals_dot[0]
     return x_dot[:, 0] if single else x_dot, residuals_dot, s_dot

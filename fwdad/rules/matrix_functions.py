@@ -20,7 +20,7 @@ import numpy as np
 from fwdad.errors import MissingRuleError
 from fwdad.ops.record import also
 from fwdad.rules.core.adjoints import into, transpose
-from fwdad.rules.core.by_name import Lazy, apply_linear
+from fwdad.rules.core.by_name import Lazy, apply_linear, refuse_symbols
 from fwdad.rules.core.define import frule
 from fwdad.rules.scipy_solvers import sylvester
 from fwdad.tangents.chunk import Chunk
@@ -133,10 +133,17 @@ def sqrtm_frule(primals, tangents, **options):
     Source: Higham (2008), section 6.1.
     """
     (a,), (a_dot,) = primals, tangents
+    _is_of_one_kind(a)
     x = linalg.sqrtm(a, **options)
     if isinstance(x, tuple):
         raise MissingRuleError("scipy.linalg.sqrtm(disp=False) has no frule: leave out disp")
     return x, sylvester(x, x, a_dot)
+
+
+def _is_of_one_kind(a: Any) -> None:
+    """Raise for a real matrix on a tape: values decide whether its root or logarithm is complex."""
+    if array_of(a).dtype.kind != "c":
+        refuse_symbols(a)
 
 
 def logm_derivative(a, e):
@@ -159,6 +166,7 @@ def logm_frule(primals, tangents, **options):
     Source: Higham (2008), theorem 3.6.
     """
     (a,), (a_dot,) = primals, tangents
+    _is_of_one_kind(a)
     y = linalg.logm(a, **options)
     if isinstance(y, tuple):
         raise MissingRuleError("scipy.linalg.logm(disp=False) has no frule: leave out disp")

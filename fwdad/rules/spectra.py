@@ -8,10 +8,11 @@ import numpy as np
 
 from fwdad.rules.core.define import elementwise
 from fwdad.rules.core.partials import no_derivative
-from fwdad.tangents.symbolic import apply, array_of, defined
+from fwdad.tangents.symbolic import apply, array_of, as_traced, defined
 
 _NOT_A_NUMBER = no_derivative("it is not a number")
-elementwise(defined, lambda x, bad, reason, y: 1.0, _NOT_A_NUMBER, _NOT_A_NUMBER)
+for _function in (defined, as_traced):
+    elementwise(_function, lambda x, bad, reason, y: 1.0, _NOT_A_NUMBER, _NOT_A_NUMBER)
 
 
 def resolution(w: Any) -> Any:

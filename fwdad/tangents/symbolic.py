@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import UntraceableError
 from fwdad.tangents.plain import plain
 from fwdad.tangents.zero import Undefined
 
@@ -65,6 +66,16 @@ def defined(x: Any, bad: Any, reason: str) -> Any:
         return recorder.apply_typed(defined, (x, bad, reason), x.type)
     if bad:
         Undefined(reason).use()
+    return x
+
+
+def as_traced(x: Any, bad: Any, reason: str) -> Any:
+    """The values x if what a tape takes for granted holds: it is refused where ``bad`` does."""
+    recorder = recorder_of(x, bad)
+    if recorder is not None:
+        return recorder.apply_typed(as_traced, (x, bad, reason), x.type)
+    if bad:
+        raise UntraceableError(reason)
     return x
 
 

@@ -153,10 +153,11 @@ def test_derivatives_on_tapes(f):
 
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.every(4, first=1)
-def test_no_call_is_run_whole(f):
+def test_no_call_is_run_whole(f, request):
     f = weighed(f)
-    assert not whole_calls(fwdad.grad(f))
-    assert not whole_calls(fwdad.jacfwd(f))
+    by_values = request.node.callspec.id in ("logm", "sqrtm")  # of real matrices may be complex
+    assert bool(whole_calls(fwdad.grad(f))) is by_values
+    assert bool(whole_calls(fwdad.jacfwd(f))) is by_values
 
 
 def test_compiled():

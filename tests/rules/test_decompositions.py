@@ -8,7 +8,7 @@ import fwdad
 from fwdad.errors import UndefinedDerivativeError
 from fwdad.rules.core.define import call_rule
 from fwdad.tangents.chunk import Chunk
-from fwdad.tangents.symbolic import defined
+from fwdad.tangents.symbolic import as_traced, defined
 from fwdad.testing import check_frule
 from tests.rules.case import Case, Draw
 
@@ -59,6 +59,7 @@ CASES = [
     *_common(complex_=True),
     Case(la.cholesky, np.zeros((0, 0))),
     Case(defined, draw.real(2, 3), False, "what the error would say"),
+    Case(as_traced, draw.real(2, 3), False, "what the error would say"),
     Case(la.qr, draw.real(4, 3), mode="complete"),
     *(Case(la.eigh, _hermitian(n, n), UPLO=u) for n in (1, 2, 4) for u in "LU"),
     Case(la.eigh, _hermitian(2, 3, 3)),

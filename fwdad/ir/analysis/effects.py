@@ -25,7 +25,7 @@ from fwdad.ir.ops import (
 from fwdad.ir.primitives.ranges import range_length
 from fwdad.ir.types import ArrayType, Number, number_type
 from fwdad.ops import Risk, record_of
-from fwdad.tangents.symbolic import defined
+from fwdad.tangents.symbolic import as_traced, defined
 
 _COMPARISONS = {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne}
 _BITS = {operator.and_, operator.or_, operator.xor, operator.invert}
@@ -73,7 +73,7 @@ def _of_call(op: Apply) -> Risk:
     f = op.function
     if op.mutated:
         return Risk.RAISES
-    if f is defined:  # used for derivatives only: it raises where one is used
+    if f in (defined, as_traced):  # used for derivatives only: it raises where one is used
         return Risk.SHAPES
     record = record_of(f)
     if record.own:

@@ -15,12 +15,12 @@ import numpy as np
 from fwdad.codegen.loops.notation import dtype_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import cast, literal, numpy_number
-from fwdad.errors import UndefinedDerivativeError, type_in_words
+from fwdad.errors import UndefinedDerivativeError, UntraceableError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.types import number_type
-from fwdad.tangents.symbolic import defined
+from fwdad.tangents.symbolic import as_traced, defined
 from fwdad.tangents.zero import undefined_message
 from fwdad.transforms.forward import load_lanes, unit_lanes, zero_lanes
 
@@ -158,11 +158,12 @@ def _unit_lanes(w: Parts, op, n, k, dtype=None):  # noqa: ARG001
     w.code.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
 
 
-@handles(defined)
+@handles(defined, as_traced)
 def _defined(w: Parts, op, x, bad, reason):
     w.code.line(f"if {cast(w.operands.number(bad), np.dtype(bool)).text}:", op)
-    name = w.literals.function(UndefinedDerivativeError)
-    w.code.line(f"    raise {name}({undefined_message(reason)!r})")
+    refused = op.function is as_traced
+    name = w.literals.function(UntraceableError if refused else UndefinedDerivativeError)
+    w.code.line(f"    raise {name}({reason if refused else undefined_message(reason)!r})")
     return w.operands.array(x) if is_array(x) else w.operands.term(x).text
 
 
