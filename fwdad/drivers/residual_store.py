@@ -66,6 +66,11 @@ class Sweeps:
                     self._pushed[width] = None
             return self._pushed[width]
 
+    def pull_apart(self, width: int) -> None:
+        """Note that ``width`` cotangents must go one by one."""
+        with self._lock:
+            self._pushed[width] = None
+
     def _push(self, width: int) -> Any:
         program = self.passes.reverse
         first = len(program.block.params) - len(self.bars)
@@ -241,6 +246,7 @@ class Kept:
             except UntraceableError:
                 if parts:
                     raise
+                self.sweeps.pull_apart(width)
                 return None
             if done is not None:
                 done(min(width, count - start))

@@ -264,6 +264,17 @@ def scalar_k(x):
     return r + f(x)
 
 
+def signs_of_zero(x):
+    m = M(0.0)
+
+    def f(y):
+        return y if y < 1.0 else np.copysign(y, m.k) + f(y / 2)
+
+    a = f(x)
+    m.k = -0.0
+    return a * 2.0 + f(x)
+
+
 def made_twice(x):
     return two_steps(x) + three_steps(x)
 
@@ -279,7 +290,7 @@ two_steps, three_steps = with_steps(2.0), with_steps(3.0)
 
 
 PROGRAMS = [
-    rebound, attribute, two, sym, dic, lis, arr, func, func2, loop, deflt, static_text, slots, fattr, nested, other, inloop, inbranch, rec_in_branch, defined_inside, part, arrays, marr, scalar_k, made_twice,
+    rebound, attribute, two, sym, dic, lis, arr, func, func2, loop, deflt, static_text, slots, fattr, nested, other, inloop, inbranch, rec_in_branch, defined_inside, part, arrays, marr, scalar_k, made_twice, signs_of_zero,
 ]  # fmt: skip
 
 

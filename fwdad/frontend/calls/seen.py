@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.frontend.captures import fetch
 from fwdad.frontend.syntax.frame import Closure, Frame, Method, names_of
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import Maybe, Optional
@@ -41,7 +42,7 @@ def seen_by(journal: Journal, *objects: Any) -> list[Any]:
 def _inside(journal: Journal, x: Any) -> list[Any] | None:
     """What something holds; None if that cannot change."""
     if isinstance(x, Frame):
-        return [*_around(x, x.node), *(c.cell_contents for c in x.cells.values() if _is_full(c))]
+        return [*_around(x, x.node), *(fetch(("cell", c)) for c in x.cells.values())]
     if type(x) is Closure:
         kept = (*x.held.values(), *x.kw_defaults.values(), *x.defaults)
         return [*kept, *_around(x.frame, x.node)]
@@ -61,14 +62,6 @@ def _inside(journal: Journal, x: Any) -> list[Any] | None:
     return [*container, *container.values()] if isinstance(container, dict) else list(container)
 
 
-def _is_full(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
 def _around(frame: Frame, node: Any) -> Iterator[Any]:
     """What the names stand for that a function reads from the functions around it."""
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - names_of(node).own
@@ -86,13 +79,13 @@ def same_surroundings(a: Frame | None, b: Frame | None) -> bool:
 
 
 def same_seen(before: list[Any], now: list[Any]) -> bool:
-    """Whether two answers of :func:`seen_by` are the same."""
+    """Whether :func:`seen_by` returned the same at two times; 0.0 and -0.0 are two numbers."""
 
     def same(a: Any, b: Any) -> bool:
         if type(a) is Symbol and type(b) is Symbol:
             return a.value is b.value
         if type(a) is tuple and type(b) is tuple:
             return len(a) == len(b) and all(map(same, a, b))
-        return a is b or (number_type(a) is not None and type(a) is type(b) and bool(a == b))
+        return a is b or (number_type(a) is not None and type(a) is type(b) and repr(a) == repr(b))
 
     return len(before) == len(now) and all(map(same, before, now))

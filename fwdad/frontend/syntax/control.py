@@ -34,7 +34,7 @@ class NotOneBodyError(UntraceableError):
     item = None
     of_numbers = True  # whether a list of them may grow when the program runs
     place: Any = None  # where the list is made whose length differs between paths
-    grows = ""  # the class of what has another length after an iteration
+    grows: type | None = None  # the class of what has another length after an iteration
     size = 0  # how many operations one iteration has
 
 
@@ -260,7 +260,7 @@ def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any
         "the same on every path"
     )
     error = NotOneBodyError(message, recorder.place())
-    error.grows = type(o).__name__
+    error.grows = type(o)
     error.of_numbers = all(map(_may_be_rows, (*a, *b)))
     made, place = recorder.places.get(id(o), (None, None))
     error.place = place if made is o else None

@@ -176,7 +176,7 @@ class Loops:
         if would_grow(self.tracer, error, steps.length):
             raise error
         is_long = steps.length > _FEW and steps.more is None
-        if is_long and isinstance(error, NotOneBodyError) and error.grows == "dict":
+        if is_long and isinstance(error, NotOneBodyError) and error.grows is dict:
             first = functools.partial(self._first_apart, node, steps, body)
             if self._can_be_traced(first):
                 first()
