@@ -32,8 +32,8 @@ _ARITHMETIC = frozenset({
     "most_of_unknown", "next_snapshot", "next_stop", "numpy_int_power", "place",
     "part_inside", "part_of_stack", "places_beside", "python_floor_divide", "python_int_divide",
     "python_int_remainder", "python_remainder", "right_shift", "room_for", "scaled",
-    "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed", "thinned",
-    "thinned_numbers", "to_int", "trips",
+    "scaled_complex", "scaled_in_vectors", "smaller", "snapshots_in", "stack_place", "summed",
+    "thinned", "thinned_numbers", "to_int", "trips",
 })  # fmt: skip
 _LAPACK = frozenset({
     "cofactors", "eigh_upper", "lapack_cholesky", "lapack_det", "lapack_eigh", "lapack_eigvalsh",

@@ -76,6 +76,40 @@ def test_one_test_stands_for_several(gradient, gradient_of_factor, rng):
         assert source.count("scaled(") == products_with_tests, source
 
 
+def complex_products(x, w, c):
+    """As ``products``, of complex numbers: the real part of their sum."""
+    total = 0j
+    for i in range(len(x)):
+        d = x[i]
+        total += c[i, 0] * (d * w[i, 0]) - c[i, 1] * (d * w[i, 1]) + c[i, 2] * (d * w[i, 2])
+    return total.real
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_complex_zeros_stay_zeros_too(rng, n):
+    gradient = fwdad.jit(fwdad.grad(complex_products))
+    x = rng.normal(size=n)
+    w, c = (rng.normal(size=(n, 3)) + 1j * rng.normal(size=(n, 3)) for _ in range(2))
+    signs = np.array([1.0, -1.0, 1.0])
+    assert_by_hand = lambda: np.testing.assert_allclose(  # noqa: E731
+        gradient(x, w, c),
+        np.where(c == 0, 0.0, signs * c * np.where(c == 0, 0.0, w)).sum(axis=1).real,
+        rtol=1e-13,
+    )
+    assert_by_hand()
+    for odd in (math.inf, complex(1.0, math.inf), complex(math.nan, 2.0)):
+        for k in range(3):
+            kept = w[0, k], c[0, k]
+            w[0, k], c[0, k] = odd, 0.0
+            assert_by_hand()
+            c[0, k] = 1.0 + 1e-3j
+            found = gradient(x, w, c)
+            assert not np.isfinite(found[0])
+            assert np.isfinite(found[1:]).all()
+            w[0, k], c[0, k] = kept
+    assert "scaled_complex(" in numba_source(gradient.last.tape.program)[0].code
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

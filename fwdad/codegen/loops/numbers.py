@@ -75,9 +75,13 @@ class Numbers:
             self._write_group(self.groups[op])
             return self.operands.term(op.outputs[0])
         d, y_bar = terms
-        if d.kind == "f" and y_bar.kind == "f" and result.dtype == np.dtype(float):
-            parts = ", ".join(cast(t, result.dtype).text for t in terms)
+        name = None
+        if result.dtype == np.complex128:
+            name = "scaled_complex"
+        elif result.dtype == np.float64 and d.kind == "f" and y_bar.kind == "f":
             name = "scaled_in_vectors" if self.in_vectors else "scaled"
+        if name is not None:
+            parts = ", ".join(cast(t, result.dtype).text for t in terms)
             return Term(f"{name}({parts})", ATOM, result)
         term: Term = ELEMENTWISE[op.function](result.dtype, d, self.operands.atom(y_bar))
         return term

@@ -259,7 +259,8 @@ def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:
 
 _SUMMANDS = {"scaled", "scaled_in_vectors", "summed"}
 _QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_power",
-          "float_remainder", "int_floor_divide", "int_remainder", *_SUMMANDS}  # fmt: skip
+          "float_remainder", "int_floor_divide", "int_remainder", "scaled_complex",
+          *_SUMMANDS}  # fmt: skip
 
 
 def _is_known(f: ast.expr) -> bool:

@@ -7,6 +7,7 @@ needs Numba.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from types import FunctionType
 from typing import Any
@@ -148,6 +149,23 @@ def scaled_in_vectors(_typing, d, t):
         is_odd = builder.fcmp_unordered("uno", product, product)
         is_zero = builder.fcmp_ordered("==", t, t.type(0.0))
         return builder.select(builder.and_(is_odd, is_zero), t.type(0.0), product)
+
+    return d(d, t), code
+
+
+@intrinsic
+def scaled_complex(_typing, d, t):
+    """``d * t`` of complex numbers, and zero where t is, whatever d is."""
+    if d != types.complex128 or t != types.complex128:
+        return None
+
+    def code(context, builder, sig, args):
+        product = context.get_function(operator.mul, sig)(builder, args)
+        factor = context.make_complex(builder, t, args[1])
+        real, imag = (
+            builder.fcmp_ordered("==", x, x.type(0.0)) for x in (factor.real, factor.imag)
+        )
+        return builder.select(builder.and_(real, imag), context.get_constant(d, 0j), product)
 
     return d(d, t), code
 

@@ -214,11 +214,52 @@ def looped_in_a_loop_on_one_side(x):
     return np.sum(u * u) + s
 
 
+def returned_from_the_loop(x):
+    """A fixed point, as SciPy's ``fixed_point`` writes it: the last array is returned or kept."""
+    u = np.zeros(5)
+    for _ in range(50):
+        new = np.cos(0.5 * x * u)
+        new[0] = 0.5 * np.sin(x[1] * u[0])
+        if np.max(np.abs(new - u)) < 1e-3:
+            return np.sum(new * new) + new[0] * u[1]
+        u = new
+    raise RuntimeError("it does not converge")
+
+
+def left_with_another_name(x):
+    u, w = x * 1.0, np.zeros(5)
+    for k in range(6):
+        new = u * x + 0.1
+        new[k % 5] = np.sin(u[0])
+        if np.sum(new) < 1.5:
+            w = new
+            break
+        u, w = new, u
+    return np.sum(u * w) + np.sum(w * w)
+
+
+def kept_and_written_later(x):
+    """What is kept is written by its other name in the next step, and read after that."""
+    u = x * 1.0
+    kept = u
+    for k in range(4):
+        new = u * x + 0.2
+        new[1] = u[0]
+        if k % 2 == 0:
+            kept = new
+        else:
+            kept = u
+        u = new
+        u[2] = np.sin(kept[0])
+    return np.sum(kept * x) + np.sum(u * kept)
+
+
 PROGRAMS = [
     boundary_values, then_a_step, sometimes_a_loop, two_fields, the_best, one_after_the_other,
     scaled_if_large, one_or_a_new_one, written_on_either_side, written_by_two_names,
     returned_twice, returned_twice_in_a_loop, copied_as_another,
     on_one_side_of_a_side, looped_on_one_side, looped_in_a_loop_on_one_side,
+    returned_from_the_loop, left_with_another_name, kept_and_written_later,
 ]  # fmt: skip
 
 
@@ -292,7 +333,8 @@ def written_as_the_latest(x):
 
 
 @pytest.mark.parametrize(
-    "f", [begun_as_one, written_after_the_loop, written_as_another, written_as_the_latest]
+    "f",
+    [begun_as_one, written_after_the_loop, written_as_another, written_as_the_latest],
 )
 def test_what_could_be_told(f):
     """No copy where a write by one name is read by the other: right, or refused."""

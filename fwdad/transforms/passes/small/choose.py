@@ -49,7 +49,8 @@ from fwdad.transforms.passes.small.elements import (
 _LOOP = 8  # how much more often what is in a loop is run
 _ACCESS = 0.25  # what the load or store of an element costs, where a new array costs one
 _CALL = 0.75  # what such a function costs for one element, which for eight at once costs no more
-_MOST = 2000  # numbers that connected arrays may be replaced by
+_MOST = 2000  # numbers that connected arrays may always be replaced by,
+_MOST_EACH = 10  # or so many for each array, which takes as long to compile as ten numbers
 
 
 class Choice:
@@ -332,13 +333,14 @@ class Choice:
                 gain[v] = gain.get(v, 0.0) - weight
         totals: dict[Value, float] = {}
         sizes: dict[Value, int] = {}
+        most: dict[Value, int] = {}
         for v in self.chosen:
             head = groups.find(v)
             totals[head] = totals.get(head, 0.0) + gain.get(v, 0.0)
             sizes[head] = sizes.get(head, 0) + numbers.get(v, 0)
-        lost = {
-            v for v in self.chosen if totals[groups.find(v)] <= 0 or sizes[groups.find(v)] > _MOST
-        }
+            most[head] = most.get(head, 0) + _MOST_EACH * (v in numbers)
+        lost_heads = {h for h, n in sizes.items() if totals[h] <= 0 or n > max(_MOST, most[h])}
+        lost = {v for v in self.chosen if groups.find(v) in lost_heads}
         self.chosen -= lost
         return bool(lost)
 

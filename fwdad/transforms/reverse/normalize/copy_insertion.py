@@ -19,6 +19,7 @@ from fwdad.ir.ops import (
     Block,
     Branch,
     Loop,
+    Missing,
     Op,
     Program,
     Value,
@@ -30,6 +31,7 @@ from fwdad.ir.rewrite import all_inside, all_used, blocks_of, defined_by, substi
 from fwdad.transforms.reverse.normalize.array_phis import (
     has_no_other_name,
     is_sole,
+    sides_of,
     threaded,
     written,
 )
@@ -143,17 +145,40 @@ def _carry_copies(structure: Structure, op: Loop) -> None:
     inside = all_inside(op.body) - set(op.body.params)
     for k in _open(op, structure):
         first, r = op.initial[k], op.body.results[k]
-        if not isinstance(first, Value) or not is_sole(first, structure):
-            continue
-        if not has_no_other_name(op, first, structure):
+        if not isinstance(first, Missing) and not (
+            isinstance(first, Value)
+            and is_sole(first, structure)
+            and has_no_other_name(op, first, structure)
+        ):
             continue
         source, others = memory([r], local), [x for x in op.body.results if x is not r]
         is_last = source <= inside | {op.carried[k]} and op.body.results.count(r) == 1
         is_last = is_last and not source & memory(others, local)
         if is_last or not _is_written_from(structure, op.body, None, memory([r], structure.memory)):
-            copy = _copied(r, op)
-            op.body.ops.append(copy)
-            op.body.results[k] = copy.outputs[0]
+            if not _copy_on_both_sides(structure, op.body, r):
+                copy = _copied(r, op)
+                op.body.ops.append(copy)
+                op.body.results[k] = copy.outputs[0]
+
+
+def _copy_on_both_sides(structure: Structure, home: Block, v: Value) -> bool:
+    """Let a branch return copies of arrays that were there before; whether that is unobservable.
+
+    So that none of them, one written and one not, is the other's companion.
+    """
+    branch = structure.definition.get(v)
+    if not isinstance(branch, Branch) or branch not in home.ops:
+        return False
+    if sides_of(v, structure) is None:
+        return False
+    if _is_written_from(structure, home, branch, structure.roots(v)):
+        return False
+    k = branch.outputs.index(v)
+    for side in branch.blocks():
+        copy = _copied(side.results[k], branch)
+        side.ops.append(copy)
+        side.results[k] = copy.outputs[0]
+    return True
 
 
 def _changes(op: Loop, k: int) -> bool:
