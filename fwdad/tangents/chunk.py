@@ -320,8 +320,8 @@ class Chunk:
             if part is not None:
                 if type(d) is np.ndarray:
                     d = d.item(index)
-                elif getattr(d, "shape", ()):
-                    d = d[index]
+                elif getattr(d, "shape", ()) or getattr(d, "is_array", False):
+                    d = d[index]  # of no axes, too: the array may be written later
                 if part in terms:
                     add_term(terms, part, d)
                 else:

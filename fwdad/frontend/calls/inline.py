@@ -137,8 +137,11 @@ class InlineCalls:
             raise UntraceableError(message, self.position.location())
         numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
-        if source is None and only_passes_on(f.__code__):
-            return native(lambda: f(*args, **kwargs))
+        if source is None and (only_passes_on(f.__code__) or _fills_named_tuple(f)):
+            made = native(lambda: f(*args, **kwargs))
+            if namespace_of(made) is not None and isinstance(made, tuple):
+                self.recorder.journal.own(namespace_of(made), namespace=True)
+            return made
         if source is None:
             message = (
                 f"{function_name(f)} has no source that can be read, so it cannot be traced: "
@@ -356,3 +359,9 @@ def _missing(name: str, missing: list[str], positional: list[str]) -> str:
     said = " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])}, and {names[-1]}"
     s = "s" * (len(names) != 1)
     return f"{name}() missing {len(names)} required {kind} argument{s}: {said}"
+
+
+def _fills_named_tuple(f: types.FunctionType) -> bool:
+    """Whether a function was generated for a named tuple, or for SciPy's with attributes."""
+    generated = str(f.__globals__.get("__name__")).startswith("namedtuple_")
+    return generated and f.__name__ in ("__new__", "__init__")

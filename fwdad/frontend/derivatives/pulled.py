@@ -11,9 +11,11 @@ from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten
+from fwdad.ir.analysis.alias import memory, memory_of
 from fwdad.ir.builder.outside import leave_outside
-from fwdad.ir.ops import Value
+from fwdad.ir.ops import Block, Program, Value
 from fwdad.ir.primitives.stacks import bar_of
+from fwdad.ir.rewrite import all_inside
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import Number, Type
 from fwdad.rules.core.registry import function_name
@@ -83,8 +85,9 @@ def traced_gradient(
         one = dtype_of(leaves[y]).type(1)
         return [one if k == y else None for k in range(len(leaves))]
 
+    first = len(tracer.recorder.block.ops)
     primals, bars, tree = at.pull(seeds)
-    gradient = cotangents(at, bars)
+    gradient = cotangents(at, in_own_memory(at, bars, primals, first))
     y = tree(primals) if options.get("value", True) else None
     return made_of(at, (y, gradient[0] if at.single else tuple(gradient)))
 
@@ -126,10 +129,13 @@ def _value_and_pullback(
         found: list[Any] = [None] * len(leaves)
         for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):
             found[k] = bar
+        given.extend(found)
         return found
 
+    given: list[Any] = []
+    first = len(tracer.recorder.block.ops)
     primals, bars, tree = at.pull(seeds, lends=True)
-    parts = cotangents(at, bars)
+    parts = cotangents(at, in_own_memory(at, bars, [*primals, *given], first))
     return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
 
 
@@ -179,6 +185,29 @@ def check_scalar(y: Any, f: Any) -> None:
     if dtype_of(y).kind == "c":
         message = f"a gradient needs a real value; {name} returned a complex number"
         raise NonScalarOutputError(message)
+
+
+def in_own_memory(
+    at: Differentiated, bars: list[Any], others: list[Any], first: int
+) -> list[Any]:
+    """Cotangents that may be written: copies of what is other memory, too, or was made earlier.
+
+    ``others`` are also returned, or given. What belongs to this call is made by the operations
+    from ``first`` on. A sum that is broadcast is read-only.
+    """
+    recorder = at.tracer.recorder
+    here = Block(ops=recorder.block.ops[first:])
+    roots, own = memory_of(Program("", here)), all_inside(here)
+    taken = memory([recorder.operand(x) for x in others if type(x) is Symbol], roots)
+    found: list[Any] = []
+    for bar in bars:
+        if type(bar) is Symbol and bar.is_array:
+            held = memory(bar.value, roots)
+            if held & taken or not held <= own or recorder.definitions.is_broadcast(bar.value):
+                bar = recorder.apply(np.ndarray.copy, (bar,), {})
+            taken |= held
+        found.append(bar)
+    return found
 
 
 def cotangents(at: Differentiated, bars: list[Any]) -> list[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+import numpy as np
+
 from fwdad.ir.analysis.alias import aliased_arguments
 from fwdad.ir.ops import (
     Apply,
@@ -55,6 +57,17 @@ class Definitions:
                 return False
             value = op.array
         return True
+
+    def is_broadcast(self, value: Value) -> bool:
+        """Whether an array is certainly a view that repeats elements, which is read-only."""
+        op = self._made_by.get(value)
+        if isinstance(op, Load) and op.view:
+            return self.is_broadcast(op.array)
+        if not isinstance(op, Apply):
+            return False
+        if op.function is np.broadcast_to:
+            return True
+        return any(self.is_broadcast(v) for v in values_in(aliased_arguments(op)))
 
     def owners(self, value: Value) -> set[Value]:
         """The arrays that a value may alias, including itself, as far as is known."""

@@ -189,8 +189,8 @@ class Rules:
             if not isinstance(chunk, Chunk):
                 continue
             if all(held.lane >= 0 for held in chunk.terms):  # coefficients are the tangent
-                for held, d in chunk.terms.items():
-                    self.recorder.store(lanes, (held.lane, *at), self.tangents.coefficient(d))
+                for lane, d in self.tangents.by_lane(chunk.terms).items():
+                    self.recorder.store(lanes, (lane, *at), d)
             else:
                 self.recorder.store(lanes, (slice(None), *at), self.tangents.multiplied(chunk))
         self.state.tangent[v] = Chunk.of(n, shape, {Lanes(lanes): None})

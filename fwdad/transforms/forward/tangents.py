@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -81,13 +82,21 @@ class Tangents:
         if chunk.shape or not hot or self.n > _LISTED:
             return chunk.lanes
         units: list[Any] = [0.0] * self.n
-        for held, d in hot.items():
-            units[held.lane] = self.coefficient(d)
+        for lane, d in self.by_lane(hot).items():
+            units[lane] = d
         dtype = Chunk.of(chunk.n, (), hot).dtype
         single = {"dtype": dtype} if dtype in SINGLE else {}
         total = self.recorder.apply(np.array, (units,), single)
         rest = {held: d for held, d in chunk.terms.items() if held not in hot}
         return total + Chunk.of(chunk.n, (), rest).lanes if rest else total
+
+    def by_lane(self, hot: Mapping[Lanes, Any]) -> dict[int, Any]:
+        """The coefficients of unit directions; those of a lane, in two precisions, are added."""
+        total: dict[int, Any] = {}
+        for held, d in hot.items():
+            given = self.coefficient(d)
+            total[held.lane] = total[held.lane] + given if held.lane in total else given
+        return total
 
     def coefficient(self, d: Any) -> Any:
         """A scaling of a number's lanes, as a number."""
