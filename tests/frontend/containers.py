@@ -19,6 +19,20 @@ class State(NamedTuple):
     u: np.ndarray
 
 
+class Measured(namedtuple("Measured", "y error")):
+    """A named tuple with an attribute, which makes itself of three values."""
+
+    def __new__(cls, y, error, scale):
+        return super().__new__(cls, y * scale, error)
+
+    def __init__(self, y, error, scale):
+        self.raw = y
+        self.scale = scale
+
+    def weighted(self):
+        return self.y * self.raw / (self.error + self.scale)
+
+
 class Held:
     def __init__(self, value):
         self.value = value
@@ -52,6 +66,13 @@ def dict_of_dicts(d):
 @program((Point(1.0, 2.0),), (Point(-1.0, 5.0),))
 def named_tuple(p):
     return Point(p.y, p.x)._replace(x=p.x * 3), p.x - p[1], p
+
+
+@program((V, 2.0), (W, 0.5))
+def named_tuple_that_makes_itself(x, s):
+    m = Measured(x, 0.1 * s, s)
+    m.raw = m.raw + m[0]
+    return m.weighted(), m.raw, m.y, len(m), sum(m[1:])
 
 
 @program((State(0.0, V), 3), (State(1.0, W), 0), (State(1.0, W), 1))

@@ -129,13 +129,13 @@ def _value_and_pullback(
         found: list[Any] = [None] * len(leaves)
         for k, bar in zip(chosen, bars_of([leaves[k] for k in chosen]), strict=True):
             found[k] = bar
-        given.extend(found)
+        seeded.extend(found)
         return found
 
-    given: list[Any] = []
+    seeded: list[Any] = []
     first = len(tracer.recorder.block.ops)
     primals, bars, tree = at.pull(seeds, lends=True)
-    parts = cotangents(at, in_own_memory(at, bars, [*primals, *given], first))
+    parts = cotangents(at, in_own_memory(at, bars, [*primals, *seeded], first))
     return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
 
 
