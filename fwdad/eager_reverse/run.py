@@ -95,7 +95,7 @@ class Outcome:
         if bar is None:
             return ZERO
         if isinstance_dual(bar):
-            return bar if owned or not bar.shape else bar.copy()
+            return bar if owned or not np.shape(plain(bar)) else bar.copy()
         if node.dtype.kind == "f" and np.iscomplexobj(bar):  # a real number moves on the real line
             bar, owned = np.real(bar), False
         if sweep.n is None and not node.shape and not isinstance(plain(leaf), np.ndarray):

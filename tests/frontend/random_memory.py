@@ -164,7 +164,6 @@ STATE = [
     "c *= 0.5 + 0.5j",
     "c = c * c.conj()",
     "c = m[:, 0] + 1j * p[:, 1]",
-    "c.view(float)[{j}] = {n}",
     "np.add(m, 0.1, order='F', out=m)",
     "p = np.add(m, 0.1, order='F')",
     "s = {n}",
@@ -172,7 +171,7 @@ STATE = [
 WORDS = {
     "call": CALLS,
     "n": NUMBERS,
-    "m": ["m", "p", "t.T", "m[::-1]", "p[:, ::-1]", "(m + p)", "m.copy()", "np.sin(p)", "v[:3] * np.ones((2, 1))"],
+    "m": ["m", "p", "t.T", "m[::-1]", "p[:, ::-1]", "(m + p)", "m.copy()", "np.sin(p)", "(v[:3] * np.ones((2, 1)))"],
     "v": ["v", "v[::-1]", "x", "m.ravel()[:4]", "np.cos(v)"],
     "i": ["0", "1", "2", "3"],
     "j": ["0", "1"],

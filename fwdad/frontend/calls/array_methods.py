@@ -125,7 +125,8 @@ def _namespace(_tracer: Tracer, _a: Symbol, *, api_version: Any = None) -> Any:
 
 @method("fill")
 def _fill(tracer: Tracer, a: Symbol, value: Any) -> None:
-    tracer.recorder.store(a, Ellipsis, value)
+    if a.is_array:  # NumPy's numbers have the method, too, which does nothing
+        tracer.recorder.store(a, Ellipsis, value)
 
 
 @method("astype")

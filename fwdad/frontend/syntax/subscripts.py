@@ -170,7 +170,7 @@ class Subscripts:
             try:
                 self._check_mask(o, index, value)
                 self.recorder.store(o, index, self.values.number(value))
-            except IndexError as error:
+            except (IndexError, TypeError) as error:
                 raise AlwaysRaises(error) from error
             return
         method = self.values.python_method(o, "__setitem__")

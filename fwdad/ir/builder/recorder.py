@@ -490,6 +490,9 @@ class Recorder:
 
     def _written(self, a: Symbol, index: Any, value: Any) -> tuple[Symbol, tuple[Any, ...], Any]:
         """The array, the index and the value of a write, in canonical form."""
+        if isinstance(a.type, Number):
+            name = type(a.dtype.type().item()).__name__ if a.type.python else f"numpy.{a.dtype}"
+            raise TypeError(f"{name!r} object does not support item assignment")
         value = self.as_array(value)
         check_castable(self, a, value)
         at = self.indexing.at(index)
