@@ -71,7 +71,10 @@ _CONSTANTS = (
     typing.TypeVar, type(typing.Literal), type(typing.Literal[0]), type(np._NoValue),
     *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip
-_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
+_GENERATORS = (
+    np.random.Generator, np.random.RandomState, random.Random, np.random.BitGenerator,
+    np.random.SeedSequence,
+)  # fmt: skip
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
           "keys", "values", "items")  # fmt: skip
 _BASES = (list, dict, tuple, set, frozenset, deque)

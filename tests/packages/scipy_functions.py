@@ -94,6 +94,14 @@ STATISTICS = {
     "stats.gstd": lambda x: stats.gstd(x),
     "stats.theilslopes": lambda x: stats.theilslopes(x, T)[0],
     "stats.rankdata": lambda x: stats.rankdata(x) * x,
+    "stats.bootstrap": lambda x: (
+        stats.bootstrap((x,), np.mean, n_resamples=20, rng=np.random.default_rng(1)).standard_error
+    ),
+    "stats.permutation_test": lambda x: (
+        stats.permutation_test(
+            (x, T), lambda a, b: a.mean() - b.mean(), n_resamples=20, rng=np.random.default_rng(1)
+        ).statistic
+    ),
 }
 SIGNALS = {
     "signal.lfilter": lambda x: signal.lfilter(B, A, x),
@@ -212,6 +220,9 @@ ROOTS = {
     "optimize.root lm": lambda p: optimize.root(lambda t: t**3 - p, np.ones(2), method="lm").x,
     "optimize.root krylov": lambda p: (
         optimize.root(lambda t: t**3 - p, np.ones(2), method="krylov").x
+    ),
+    "optimize.fixed_point to be accelerated": lambda p: optimize.fixed_point(
+        lambda t: np.cos(t * p[0]), 0.5
     ),
     "optimize.fixed_point": lambda p: optimize.fixed_point(lambda t: np.cos(t) * p[0], 0.5),
     "optimize.root_scalar": lambda p: (

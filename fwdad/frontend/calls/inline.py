@@ -121,7 +121,9 @@ class InlineCalls:
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
-        if known and not (self._makes_object(f, args) or self._is_own_object(args[:1])):
+        draws = any(id(a) in self.recorder.generators for a in args)
+        own = self._makes_object(f, args) or self._is_own_object(args[:1])
+        if known and not (own or draws):
             return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
             self.operations.refuse_impure(public or public_function(f))

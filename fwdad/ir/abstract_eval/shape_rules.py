@@ -123,8 +123,9 @@ def _along(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     if len(shape) != arr.type.ndim or not -len(shape) <= axis < len(shape):
         message = "indices and array must have the same rank, and axis must be less than it"
         raise CannotInferError(message)
-    dims = [joined_shapes([(m,), (n,)])[0] for m, n in zip(arr.type.shape, shape, strict=True)]
-    dims[axis] = shape[axis]
+    own = list(arr.type.shape)
+    own[axis] = shape[axis]  # as many as are taken
+    dims = [joined_shapes([(m,), (n,)])[0] for m, n in zip(own, shape, strict=True)]
     return ArrayType(arr.type.dtype, tuple(dims))
 
 
