@@ -19,7 +19,7 @@ class State(NamedTuple):
     u: np.ndarray
 
 
-class Measured(namedtuple("Measured", "y error")):
+class Measured(namedtuple("Measured", "y error")):  # noqa: SLOT002  (it has attributes)
     """A named tuple with an attribute, which makes itself of three values."""
 
     def __new__(cls, y, error, scale):

@@ -52,13 +52,13 @@ def test_whether_a_seed_was_set():
         unset = np.random.mtrand._rand._bit_generator._seed_seq is None
         return x * (2.0 if unset else 3.0)
 
-    g, state = fwdad.jit(f, backend="numpy"), np.random.get_state(legacy=False)  # noqa: NPY002
+    g, state = fwdad.jit(f, backend="numpy"), np.random.get_state(legacy=False)
     try:
         for seed in (None, 3, None):
-            np.random.seed(seed)  # noqa: NPY002
+            np.random.seed(seed)
             assert_allclose(g(X), f(X))
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        np.random.set_state(state)
 
 
 def test_signatures_of_functions_defined_inside():

@@ -122,8 +122,7 @@ class InlineCalls:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
         draws = any(id(a) in self.recorder.generators for a in args)
-        own = self._makes_object(f, args) or self._is_own_object(args[:1])
-        if known and not (own or draws):
+        if known and not (draws or self._makes_object(f, args) or self._is_own_object(args[:1])):
             return self.operations.call_native(f, args, kwargs)
         if library and is_of_files(f):
             self.operations.refuse_impure(public or public_function(f))
@@ -139,17 +138,8 @@ class InlineCalls:
             raise UntraceableError(message, self.position.location())
         numba = str(f.__globals__.get("__name__")).startswith("numba.")  # methods of a jitclass
         source = None if numba else find_source(f)
-        if source is None and (only_passes_on(f.__code__) or _fills_named_tuple(f)):
-            made = native(lambda: f(*args, **kwargs))
-            if namespace_of(made) is not None and isinstance(made, tuple):
-                self.recorder.journal.own(namespace_of(made), namespace=True)
-            return made
         if source is None:
-            message = (
-                f"{function_name(f)} has no source that can be read, so it cannot be traced: "
-                f"{_JITCLASS if numba else why_missing(f)}, or give it a rule (fwdad.frule)"
-            )
-            raise UntraceableError(message, self.position.location())
+            return self._without_source(f, args, kwargs, _JITCLASS if numba else why_missing(f))
         if isinstance(source.node, ast.AsyncFunctionDef):
             message = f"{function_name(f)} is an `async def`, which cannot be traced: write a `def`"
             raise UntraceableError(message, self.position.location())
@@ -178,6 +168,20 @@ class InlineCalls:
             run = (frame, source.node, bound, f.__code__)
             return self._inline_or_apply(public, run, args, kwargs)
         return self._run_frame(frame, source.node, bound, f.__code__)
+
+    def _without_source(self, f: types.FunctionType, args: Any, kwargs: Any, why: Any) -> Any:
+        """What Python returns where a function only puts arguments together, or fills a tuple."""
+        if not (only_passes_on(f.__code__) or _fills_named_tuple(f)):
+            message = (
+                f"{function_name(f)} has no source that can be read, so it cannot be traced: "
+                f"{why}, or give it a rule (fwdad.frule)"
+            )
+            raise UntraceableError(message, self.position.location())
+        made = native(lambda: f(*args, **kwargs))
+        namespace = namespace_of(made)
+        if namespace is not None and isinstance(made, tuple):
+            self.recorder.journal.own(namespace, namespace=True)
+        return made
 
     def _makes_object(self, f: types.FunctionType, args: Any) -> bool:
         """Whether a function makes an object of SciPy's, or writes the first attributes of one."""
