@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from fwdad.ir.ops import (
@@ -40,6 +42,16 @@ class Control:
         self.blocks = blocks
         self.recorder = state.recorder
         self.n = state.n
+        self._replaced: list[dict[Value, Any]] = [{}]  # tangents of values from around each block
+
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Undo, after a block, what was multiplied out in it: what is behind may not see that."""
+        self._replaced.append({})
+        try:
+            yield
+        finally:
+            self.state.tangent.update(self._replaced.pop())
 
     def branch(self, op: Branch) -> None:
         """Push a branch forward: each side returns its lanes, too."""
@@ -48,7 +60,8 @@ class Control:
         for block in op.blocks():
             side = Block()
             outer, self.recorder.block = self.recorder.block, side
-            self.blocks.push(block)
+            with self._inside():
+                self.blocks.push(block)
             found.append([self.state.is_active(r) for r in block.results])
             scalings.append([self._scalings(r) for r in block.results])
             self.recorder.block = outer
@@ -126,11 +139,13 @@ class Control:
         if op.test is not None:
             inside = self.recorder.lengths.mark()
             test = self.recorder.block = Block()
-            self.blocks.push(op.test)
+            with self._inside():
+                self.blocks.push(op.test)
             test.results = [self.state.operand(r) for r in op.test.results]
             self.recorder.lengths.forget(inside)
         self.recorder.block = body
-        self.blocks.push(op.body)
+        with self._inside():
+            self.blocks.push(op.body)
         for k, r in enumerate(op.body.results[: len(op.carried)]):
             if k not in active:
                 self.state.refuse_unpredicted(r)
@@ -167,6 +182,7 @@ class Control:
             whole = all(not lanes.placed and lanes.lane < 0 for lanes in tangent.terms)
             if whole and any(d is not None for d in tangent.terms.values()):
                 lanes = Lanes(self.tangents.multiplied(tangent))
+                self._replaced[-1].setdefault(v, tangent)
                 self.state.tangent[v] = Chunk.of(self.n, tangent.shape, {lanes: None})
 
 
