@@ -1,4 +1,4 @@
-"""What a loop multiplies out stands in its own block: a branch that is not taken defines nothing."""
+"""What a loop multiplies out stands in its own block, which may be a branch that is not taken."""
 
 import numpy as np
 import pytest
@@ -29,9 +29,16 @@ def in_branches_of_a_loop(x):
     return s + x @ d
 
 
+def squares(d):
+    total = 0.0
+    for y in d:
+        total += y * y
+    return total
+
+
 def in_a_condition(x):
     d, s, k = x * 0.3, 0.0, 0
-    while k < 3 and sum(y * y for y in d) * s < 0.1:
+    while k < 3 and squares(d) * s < 0.1:
         s += d[k]
         k += 1
     return s + x @ d
