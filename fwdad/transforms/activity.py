@@ -102,7 +102,7 @@ class Activity:
             sources = zip(op.then.results, op.other.results, strict=True)
             slots: list[list[Value]] = [[v] for v in op.outputs]
         else:
-            inside = [self._spread(op.body)]
+            inside = [self._spread(block) for block in op.blocks()]
             sources = zip(op.initial, op.body.results, strict=False)
             slots = [list(pair) for pair in zip(op.carried, op.outputs, strict=True)]
         changed = [

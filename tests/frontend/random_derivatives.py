@@ -80,7 +80,7 @@ GRADIENTS = [
     "fwdad.hvp(lambda a: energy(a, {v}), {v}, {v})[2]",
     "fwdad.jacfwd(steps)({v})[{i}]",
     "fwdad.jacrev(o)({v})[:, {i}]",
-    "fwdad.jacfwd(lambda a: a * {v})({v}).diagonal()",
+    "fwdad.jacfwd(lambda a: a * {v})({v}).diagonal() * 1.0",
     "fwdad.jacrev(lambda a: a[::-1] * {n})({v})[{i}]",
     "fwdad.hessian(lambda a: energy(a, {v}))({v})[{i}]",
     "fwdad.hessian(grown)({v}) @ {v}",
