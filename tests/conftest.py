@@ -12,8 +12,6 @@ from hypothesis import settings
 
 from fwdad.codegen.numba_support import CHECK_BOUNDS
 from fwdad.core import fallbacks
-from fwdad.drivers import jitted_function, residual_store
-from fwdad.ir.check import check_program
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.define import frule
 from fwdad.rules.core.registry import RULES
@@ -42,24 +40,6 @@ def pytest_collection_modifyitems(items):
 
 # a mistake of the library that a slower way would make good is raised, as it is for users who ask
 os.environ["FWDAD_STRICT"] = "1"
-
-
-def _well_formed(make, programs):
-    """Every tape that a test makes is put through the checker, whatever the test is about."""
-
-    def made_and_checked(*args, **kwargs):
-        made = make(*args, **kwargs)
-        for program in programs(made):
-            check_program(program, assumed=True)
-        return made
-
-    return made_and_checked
-
-
-jitted_function.trace_optimised = _well_formed(
-    jitted_function.trace_optimised, lambda t: [t.program]
-)
-residual_store.cut = _well_formed(residual_store.cut, lambda cut: [cut.forward, cut.reverse])
 
 
 @pytest.fixture

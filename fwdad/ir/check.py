@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fwdad.errors import FwdadError
 from fwdad.ir.ops import (
     Block,
     Branch,
@@ -25,10 +24,8 @@ from fwdad.ir.ops import (
 from fwdad.ir.types import ArrayType, Number, Size, covers
 
 
-class MalformedTapeError(FwdadError):
+class MalformedTapeError(Exception):
     """A program violates an invariant of the IR: a defect of a transform, not of user code."""
-
-    refuses = False
 
 
 def check_program(program: Program, *, assumed: bool = False) -> None:

@@ -11,6 +11,7 @@ import fwdad
 from fwdad.core import fallbacks
 from fwdad.core.fallbacks import Raised, origin
 from fwdad.drivers import jitted_function, tape_cache
+from fwdad.frontend import specialise
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -72,6 +73,28 @@ def test_strict(way, reports, monkeypatch):
 def test_not_strict(value, reports, monkeypatch):
     monkeypatch.setenv("FWDAD_STRICT", value)
     monkeypatch.setattr(jitted_function, "trace_optimised", planted)
+    assert_allclose(fwdad.grad(smooth)(X), np.cos(X) * X + np.sin(X), rtol=1e-13)
+    assert len(reports) == 1
+    reports.clear()
+
+
+def without_sines(program):
+    """A pass that is wrong: it removes what others use."""
+    specialise_optimise(program)
+    ops = program.block.ops
+    ops[:] = [op for op in ops if getattr(op, "function", None) is not np.sin]
+
+
+specialise_optimise = specialise.optimise
+
+
+def test_malformed_tapes_do_not_run(reports, monkeypatch):
+    """What is undefined would be any number in compiled code."""
+    monkeypatch.setattr(specialise, "optimise", without_sines)
+    with pytest.raises(fwdad.errors.InternalError, match="used before it is defined"):
+        fwdad.jit(smooth)(X)
+    reports.clear()
+    monkeypatch.setenv("FWDAD_STRICT", "0")
     assert_allclose(fwdad.grad(smooth)(X), np.cos(X) * X + np.sin(X), rtol=1e-13)
     assert len(reports) == 1
     reports.clear()
