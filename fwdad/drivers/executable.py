@@ -12,14 +12,19 @@ import numpy as np
 from fwdad.codegen.numba_support import have_numba
 from fwdad.codegen.numpy_backend.source import compiled, numpy_source
 from fwdad.display.words import file_in_words
+from fwdad.ir.check import check_program
 from fwdad.ir.clone import copied
 from fwdad.ir.ops import Effect, Program, Value, is_array
 
 
 class Runner:
-    """A program as a function under the backend that was asked for, one of those of :func:`jit`."""
+    """A program as a function under the backend that was asked for, one of those of :func:`jit`.
+
+    It must be well formed: in compiled code, what a path leaves undefined is any number.
+    """
 
     def __init__(self, program: Program, backend: str) -> None:
+        check_program(program, assumed=True)
         self._program = program
         self._made: Any = None
         self._serves: dict[Any, bool] = {}

@@ -14,7 +14,6 @@ import numpy as np
 from fwdad.codegen.loops.stack_memory import as_list
 from fwdad.drivers.executable import Runner
 from fwdad.errors import UntraceableError
-from fwdad.ir.check import check_program
 from fwdad.ir.ops import Program
 from fwdad.ir.primitives.undo_log import RedoLog, copied_together, sharing
 from fwdad.ir.types import Number, Type
@@ -38,8 +37,6 @@ class Sweeps:
         self.backend = made.backend
         known = made.tape.cut or Cut([], 0)  # none of a function that always raises
         self.passes: SplitPasses = cut(made.tape.program, known)
-        for program in (self.passes.forward, self.passes.reverse):
-            check_program(program, assumed=True)
         self.bars: list[Type] = known.bars
         self.results = len(made.tape.program.block.results)
         self._pushed: dict[int, Any] = {}

@@ -18,7 +18,6 @@ from fwdad.core.gc_pause import NoCollection
 from fwdad.frontend.arguments import UNKNOWN, Flattened, Lengths
 from fwdad.frontend.tape import Tape
 from fwdad.frontend.trace import trace_flat
-from fwdad.ir.check import check_program
 from fwdad.ir.ops import Block, Loop, Op, Program, Value, is_array, walk
 from fwdad.ir.types import Dimension, Size
 from fwdad.transforms.passes import SMALL, inline, optimise, split_arrays
@@ -38,7 +37,7 @@ def trace_optimised(
     rows: bool = False,
     follows: bool = False,
 ) -> Tape:
-    """A tape after all passes, which is well formed.
+    """A tape after all passes.
 
     The tape takes ``lengths`` from the example. ``equal``: lengths that agree in the example are
     assumed to be equal. ``rows``: arrays are assumed to be C-contiguous if those of the example
@@ -59,7 +58,6 @@ def trace_optimised(
             tape.split += split.in_loops
             if split:
                 optimise(tape.program)
-        check_program(tape.program, assumed=True)  # compiled, what is undefined is any number
     return tape
 
 
