@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import UntraceableError, type_in_words
-from fwdad.ir.analysis.alias import memory_of
+from fwdad.ir.analysis.alias import memory_of, written_parameters
 from fwdad.ir.builder.outside import leave_outside
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
@@ -95,6 +95,7 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
     block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     made_program = Program(f"{program.name}_pushforward", block, program.filename)
     made_program.quiet, made_program.together = True, list(program.together)
+    made_program.written = written_parameters(made_program)
     return made_program, [a for _, a in constants]
 
 
