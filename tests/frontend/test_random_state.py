@@ -10,7 +10,14 @@ import pytest
 
 import fwdad
 from fwdad.errors import UntraceableError
-from tests.frontend import random_arrays, random_calls, random_exceptions, random_memory
+from tests.frontend import (
+    random_arrays,
+    random_calls,
+    random_conditions,
+    random_derivatives,
+    random_exceptions,
+    random_memory,
+)
 
 X = np.array([0.8313, 0.4117, 1.2171, -0.3371]), np.array([-0.2313, 1.3117, 0.5171, 0.7371])
 ALONG = np.array([0.31, -0.72, 1.13, 0.54])
@@ -18,9 +25,11 @@ ARGUMENTS = {
     random_calls: [(0.8313, 1.0), (1.7171, 1.0)],
     random_arrays: [(x, ALONG) for x in X],
     random_memory: [(x, ALONG) for x in X],
+    random_derivatives: [(x, ALONG) for x in X],
+    random_conditions: [(x, ALONG) for x in X],
     random_exceptions: [(0.8313, 1.0), (1.7171, 1.0), (-0.4242, 1.0)],
 }
-SEEDS = [*range(24), *(pytest.param(k, marks=pytest.mark.slow) for k in range(24, 400))]
+SEEDS = [*range(12), *(pytest.param(k, marks=pytest.mark.slow) for k in range(12, 300))]
 
 
 class Author:
@@ -113,7 +122,7 @@ def along(gradient, v):
 
 @pytest.mark.every(3, first=1)
 @pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
-@pytest.mark.parametrize("words", ARGUMENTS, ids=["calls", "arrays", "memory", "exceptions"])
+@pytest.mark.parametrize("words", ARGUMENTS, ids=lambda words: words.__name__.split("_")[-1])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_state(seed, words, tmp_path):
     source, name = Author(words, seed).program(), f"random_state_{seed}"
