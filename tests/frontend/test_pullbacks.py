@@ -185,3 +185,44 @@ def test_arguments_that_are_one_memory(view):
 
     with pytest.raises(UntraceableError, match="share memory"):
         fwdad.jit(outer, backend="numpy")(X)
+
+
+LOG = []
+
+
+def logged(x):
+    if x[0] > -5:
+        LOG.append(x[1])
+    for k in range(2):
+        LOG.append(k * x[0])
+    return march(x)
+
+
+def pulled_twice(x):
+    y, pullback = fwdad.vjp(logged, x)
+    return pullback(y) + pullback(W)
+
+
+OUTPUT = {
+    "never": lambda x: fwdad.vjp(logged, x)[0],
+    "once": lambda x: fwdad.vjp(logged, x)[1](W),
+    "twice": pulled_twice,
+    "stacked": lambda x: fwdad.vjp(logged, x)[1](np.stack([W, 2 * W])),
+}
+
+
+@pytest.mark.parametrize("f", OUTPUT.values(), ids=OUTPUT)
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_output_is_made_once(f, backend):
+    """A pullback runs the reverse pass again, not what the function puts out."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    jitted = fwdad.jit(f, backend=backend)
+    for way in (lambda f: f, fwdad.jacobian):
+        found = []
+        for g in (f, jitted):
+            LOG.clear()
+            y = way(g)(X)
+            found.append((y, list(LOG)))
+        assert_allclose(found[1][0], found[0][0], rtol=1e-12, atol=1e-14)
+        assert_allclose(found[1][1], [X[1], 0.0, X[0]], rtol=0)
