@@ -264,16 +264,7 @@ class Differentiated:
             lambda leaves: seeds(leaves, tree),
             stays=self.stays,
         )
-        bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
-
-    @staticmethod
-    def _as_wide(x_bar: Any, x: Any) -> Any:
-        """The cotangent of x, made complex if x is and only its real part is known."""
-        wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
-        if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
-            return x_bar
-        return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
     def _called(self, args: list[Any]) -> Any:
         """What the function returns, which is checked not to be None."""
