@@ -30,6 +30,7 @@ from fwdad.evaluation.arguments import (
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.out_arrays import SEVERAL
 from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
+from fwdad.frontend.calls.builtins import as_callable
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.derivatives.differentiated import (
     Differentiated,
@@ -122,7 +123,7 @@ def _jvp(
         given = {"argnums": argnums, "args": args, "kwargs": kwargs, "holomorphic": holomorphic}
         found = tracer.call(api.jvp, (f, x, v), {**given, **options})
         return into(tracer, out, found, (x, v, args, kwargs), "the tangent")
-    if are_several(f, x, v, args, kwargs, argnums):
+    if are_several(as_callable(f), x, v, args, kwargs, argnums):
         x, *more = x
         v, args, argnums = tuple(v), tuple(more), tuple(range(1 + len(more)))
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
