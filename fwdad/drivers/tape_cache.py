@@ -219,7 +219,7 @@ def quickly(
         tape = tape_for(evaluate, f, argnums, options)
         found = MISS if isinstance(tape, Untraced) else tape.quickly(args)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-        catches = isinstance(tape, Jitted) and tape.catches()
+        catches = isinstance(tape, Jitted) and tape.may_catch()
         with Untraced(f, error, catches=catches).instead():
             return in_full()
     return in_full() if found is MISS else found
