@@ -221,7 +221,8 @@ class Untraced:
 
     ``error`` is what the method has raised, if anything, ``reason`` says why without one; a
     ``RuleError`` is raised again at once, because a broken promise is not made up for. ``refuse``
-    is called if the tape is to blame and need not be tried again.
+    is called if the tape is to blame and need not be tried again. ``catches``: the function may
+    catch what its tape raises.
     """
 
     def __init__(
@@ -231,10 +232,12 @@ class Untraced:
         refuse: Callable[[], None] | None = None,
         *,
         reason: str = "",
+        catches: bool = False,
     ) -> None:
         if isinstance(error, RuleError):
             raise error
         self.f = f
+        self.catches = catches
         self.error = error
         self.refuse = refuse
         self._reason = reason
@@ -272,6 +275,8 @@ class Untraced:
 
     def _blame(self, error: Exception, own: Exception | None = None) -> None:
         if isinstance(error, (MemoryError, RecursionError)):  # the next call may need less
+            return
+        if self.catches and not is_own(error):
             return
         if self.refuse is not None:
             self.refuse()

@@ -15,6 +15,7 @@ from fwdad.drivers.tape_cache import tape_at, traced
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments
 from fwdad.evaluation.arguments import arguments_of, width_of
+from fwdad.evaluation.jacobian_layout import like_numbers
 from fwdad.evaluation.out_arrays import JacobianOut
 from fwdad.evaluation.signatures import Argnums, ChunkSize, Function, Outputs
 from fwdad.frontend.derivatives.pulled import value_alone
@@ -77,8 +78,7 @@ def rows_in_structures(
     for leaf, parts in zip(leaves, rows, strict=True):
         own = [p.reshape(leaf_shape(leaf) + p.shape[1:]) for p in parts]
         own = [
-            part.item() if part.shape == () and type(leaf) is float and type(arg) is float else part
-            for part, arg in zip(own, arguments.leaves, strict=True)
+            like_numbers(part, leaf, arg) for part, arg in zip(own, arguments.leaves, strict=True)
         ]
         trees, at = [], 0
         for inner, count in zip(arguments.structures, arguments.counts, strict=True):

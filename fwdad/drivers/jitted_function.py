@@ -112,7 +112,7 @@ class Jitted(Carrier, Generic[P, R]):
                     self._check_out(args, kwargs)  # what the program cannot say
                 raise
             except Exception as error:
-                if self._catches() and not is_own(error):
+                if self.may_catch() and not is_own(error):
                     return self.__wrapped__(*args, **kwargs)
                 self._check_out(args, kwargs)
                 self._raise_in_full(error, args, kwargs)
@@ -171,7 +171,7 @@ class Jitted(Carrier, Generic[P, R]):
             return self.__wrapped__(*args, **kwargs)
         return made.tape.rebuild(made.run(*leaves), containers)
 
-    def _catches(self) -> bool:
+    def may_catch(self) -> bool:
         """Whether the program may catch what a tape has raised."""
         return any(made.tape.catches for made in self.specialisations())
 

@@ -83,7 +83,7 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     except Exception as error:
         if not (written or made.tape.follows):
             raise
-        return _instead(f, error)  # f itself leaves its arguments as far as it came
+        return _instead(f, made, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2
     if any(np.may_share_memory(p, leaves[k]) for p in results[:half] for k in written):
         return Untraced(f, reason="it returns memory of an array that it writes into")
@@ -101,10 +101,10 @@ def _run(f: Jitted[..., Any], made: Specialisation, flat: Flattened, leaves: lis
     return made.tape.rebuild(made.run(*leaves), flat.containers)
 
 
-def _instead(f: Jitted[..., Any], error: Exception) -> Untraced:
+def _instead(f: Jitted[..., Any], made: Specialisation, error: Exception) -> Untraced:
     if isinstance(error, OtherWayError):
         return Untraced(f, reason="it takes another way than its tape")
-    return Untraced(f, error)
+    return Untraced(f, error, catches=made.tape.catches)
 
 
 def _why_not_run(made: Specialisation, leaves: list[Any], tag: Tag | None) -> str:

@@ -179,7 +179,7 @@ class Linearized:
             try:
                 self._kept = sweeps_of(at[0]).run(at[1], copied=False)[1]
             except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-                return Untraced(self._frozen, error)
+                return Untraced(self._frozen, error, catches=at[0].tape.catches)
         x_bars = self._kept.pull_many(bars, count, self._width(count))
         xs = [self._leaves[k] for k in self._positions]
         return [
@@ -227,7 +227,7 @@ def linearized(
     try:
         result = Linearized(made, fixed, containers, positions, chunk)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-        return Untraced(f, error)
+        return Untraced(f, error, catches=made.tape.catches)
     return result if result.complete else cannot
 
 

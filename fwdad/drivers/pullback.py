@@ -454,7 +454,7 @@ class Pullback(OfOneRun, Generic[T]):
         try:
             result, kept = sweeps_of(made).run(leaves)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-            return Untraced(self._of.f, error)
+            return Untraced(self._of.f, error, catches=made.tape.catches)
         untraced = self._take_value(result)
         if untraced is None:
             self._kept = kept

@@ -214,11 +214,13 @@ def quickly(
     """The result of a function's tape for arguments like those of an earlier call, else in full."""
     if SHADOWED or WATCHES:
         return in_full()
+    tape: Jitted[..., Any] | Untraced | None = None
     try:
         tape = tape_for(evaluate, f, argnums, options)
         found = MISS if isinstance(tape, Untraced) else tape.quickly(args)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-        with Untraced(f, error).instead():
+        catches = isinstance(tape, Jitted) and tape.may_catch()
+        with Untraced(f, error, catches=catches).instead():
             return in_full()
     return in_full() if found is MISS else found
 
@@ -308,7 +310,7 @@ def traced(
     try:
         values = run_tape(made, leaves)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
-        return Untraced(f, error)
+        return Untraced(f, error, catches=made.tape.catches)
     return made.tape.rebuild(apart(values, leaves), containers)
 
 

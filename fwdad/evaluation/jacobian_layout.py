@@ -35,20 +35,23 @@ def _block(lanes: Any, leaf: Any, arguments: Arguments, single: bool) -> Any:
     parts, start = [], 0
     for x, size in zip(arguments.leaves, _columns(arguments), strict=True):
         rows = lanes[start : start + size]
-        part = _lanes_last(rows).reshape(y_shape + leaf_shape(x))
-        if part.shape == () and type(plain(leaf)) is float and type(plain(x)) is float:
-            part = part.item() if hasattr(part, "item") else part
-        elif (
-            part.shape == () and not isinstance(x, np.ndarray) and not isinstance(leaf, np.ndarray)
-        ):
-            part = part[()]
-        parts.append(part)
+        parts.append(like_numbers(_lanes_last(rows).reshape(y_shape + leaf_shape(x)), leaf, x))
         start += size
     trees, start = [], 0
     for structure, count in zip(arguments.structures, arguments.counts, strict=True):
         trees.append(unflatten(structure, parts[start : start + count], lambda _: NoTangent))
         start += count
     return trees[0] if single else tuple(trees)
+
+
+def like_numbers(part: Any, y: Any, x: Any) -> Any:
+    """The derivative of one leaf by another: a number where both are, and Python's if both are."""
+    if part.shape != ():
+        return part
+    y, x = plain(y), plain(x)
+    if type(y) is float and type(x) is float:
+        return part.item() if hasattr(part, "item") else part
+    return part if isinstance(x, np.ndarray) or isinstance(y, np.ndarray) else part[()]
 
 
 def _lanes_last(lanes: Any) -> Any:

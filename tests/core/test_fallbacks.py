@@ -21,6 +21,7 @@ from fwdad.drivers import (
     tape_cache,
 )
 from fwdad.frontend.derivatives.pulled import pulled_gradient
+from tests.differences import central_differences
 
 X = np.array([0.3, 0.7, 1.1])
 
@@ -302,3 +303,45 @@ def test_a_test_that_passes_by_a_slower_way_fails(tmp_path):
     assert "1 failed, 1 passed" in run.stdout
     assert "fwdad.errors.InternalError: the tape of <lambda> failed: KeyError" in run.stdout
     assert "KeyError: 'planted'" in run.stdout
+
+
+def not_positive(a):
+    if a[0] > 0:
+        raise ValueError("no")
+    return np.sum(a * a)
+
+
+def caught_gradient(x):
+    try:
+        return fwdad.grad(not_positive)(x) + x
+    except ValueError:
+        return x * 2
+
+
+def caught_jvp(x):
+    try:
+        return fwdad.jvp(not_positive, x, x)[1] + x
+    except ValueError:
+        return x * 2
+
+
+@pytest.mark.parametrize("f", [caught_gradient, caught_jvp])
+@pytest.mark.parametrize("backend", [None, "numpy", "numba"])
+def test_what_the_program_catches_is_no_mistake(f, backend, caplog):
+    """A tape may raise what the function catches: the function runs without it, without a word."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    g = f if backend is None else fwdad.jit(f, backend=backend)
+    x = np.array([0.4, 0.9, -0.3])
+    by = [
+        fwdad.jacfwd(g),
+        fwdad.jacrev(g),
+        lambda x: fwdad.vjp(g, x)[1](np.eye(3)),
+        lambda x: fwdad.linearize(g, x)[1] @ np.eye(3),
+    ]
+    for way in by:
+        for y in (-x, x, x, -x, x):  # each way with its own tape, and those that are there
+            expected = central_differences(f, y)
+            assert np.allclose(way(y), expected, rtol=1e-8, atol=1e-8)
+    assert np.allclose(fwdad.jacrev(fwdad.jacfwd(g))(x), 0.0)
+    assert not caplog.records

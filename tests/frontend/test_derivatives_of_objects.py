@@ -1,13 +1,15 @@
 """Traced derivatives with respect to objects of the user's, and of functions that return them."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import fwdad
 from fwdad import NoTangent
-from fwdad.errors import UnsupportedTypeError, UntraceableError
+from fwdad.errors import NonScalarOutputError, UnsupportedTypeError, UntraceableError
 from tests.differences import central_differences
 
 
@@ -316,3 +318,51 @@ def test_a_result_with_hidden_derivatives_is_refused(cls, held):
     jitted = fwdad.jit(lambda z: fwdad.jvp(f, z, 1.0)[1], backend="numpy")
     with pytest.raises(UntraceableError, match="holds traced values"):
         jitted(2.0)
+
+
+@dataclass
+class Scaled:
+    k: float
+
+    def __call__(self, a):
+        return np.sum(np.sin(a * self.k))
+
+
+def of_sines(a, k):
+    return np.sum(np.sin(a * k))
+
+
+HOLDERS = {"partial": lambda k: functools.partial(of_sines, k=k), "dataclass": Scaled}
+
+
+@pytest.mark.parametrize("made", HOLDERS.values(), ids=HOLDERS)
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_callables_that_hold_traced_values(made, backend):
+    """They have no name, and are not asked for a text in place of it."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    x = np.array([0.4, 0.9, -0.3])
+
+    def f(x):
+        return fwdad.grad(made(x[0]))(x)
+
+    def f2(x):
+        return fwdad.hvp(made(x[0]), x, x)
+
+    for g in (f, f2):
+        expected = central_differences(g, x)
+        assert_allclose(fwdad.jit(g, backend=backend)(x), g(x), rtol=1e-12)
+        assert_allclose(fwdad.jacfwd(g)(x), expected, rtol=1e-8, atol=1e-8)
+        found = fwdad.jit(fwdad.jacrev(g), backend=backend)(x)
+        assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_what_is_said_of_callables_without_a_name():
+    x = np.array([0.4, 0.9, -0.3])
+
+    def f(x):
+        return fwdad.grad(functools.partial(np.multiply, x[0]))(x)
+
+    for g in (f, fwdad.jit(f, backend="numpy")):
+        with pytest.raises(NonScalarOutputError, match=r"; functools\.partial returned"):
+            g(x)

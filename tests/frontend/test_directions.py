@@ -1,11 +1,17 @@
 """Directions that a traced function is given: whose memory they are, and of which lengths."""
 
+import functools
+import importlib.util
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.errors import UnsupportedTypeError
+from tests.differences import central_differences
 
+NUMBA = ["numba"] if importlib.util.find_spec("numba") else []
 X = np.arange(4.0) + 0.1
 V = np.cos(np.arange(4.0) ** 2)
 
@@ -115,3 +121,80 @@ def test_directions_that_are_none():
                     call(X, v)
     still = fwdad.jit(lambda x: fwdad.jvp(np.sin, x, fwdad.ZERO), backend="numpy")(X)
     assert_array_equal(still, fwdad.jvp(np.sin, X, fwdad.ZERO))
+
+
+class Product:
+    def __call__(self, a, b):
+        return np.sin(a) * b
+
+    method = __call__
+
+
+def with_defaults(x):
+    def f(a, b, /, *, c=2.0, **more):
+        return np.sin(a) * b * c
+
+    return fwdad.jvp(f, (x, x**2), (V, x))[1]
+
+
+def wrapped(x):
+    def f(a, b):
+        return np.sin(a) * b
+
+    @functools.wraps(f)
+    def g(*args):
+        return f(*args)
+
+    return fwdad.jvp(g, (x, x**2), (V, x))[1]
+
+
+def with_part(x):
+    g = functools.partial(lambda a, b, c: np.sin(a) * b * c, c=x[0])
+    return fwdad.jvp(g, (x, x**2), (V, x))[1]
+
+
+def in_a_loop(x):
+    t = 0.1 * x
+    for _ in range(2):
+        t = np.tanh(fwdad.jvp(lambda a, b: np.sin(a) * b, (x, t), (t, V))[1])
+    return t
+
+
+def of_gradient(x):
+    g = fwdad.grad(lambda a, b: np.sum(a * b**2))
+    return fwdad.jvp(g, [x, x**2], [V, x])[1]
+
+
+SEVERAL = {
+    "lambda": lambda x: fwdad.jvp(lambda a, b: np.sin(a) * b, (x, x**2), (V, x))[1],
+    "method": lambda x: fwdad.jvp(Product().method, (x, x**2), (V, x))[1],
+    "object": lambda x: fwdad.jvp(Product(), (x, x**2), (V, x))[1],
+    "defaults": with_defaults,
+    "wrapped": wrapped,
+    "partial": with_part,
+    "loop": in_a_loop,
+    "gradient": of_gradient,
+    "one": lambda x: fwdad.jvp(lambda t: t[0] * np.sin(t[1]), (x, x**2), (V, x))[1],
+}
+
+
+@pytest.mark.parametrize("f", SEVERAL.values(), ids=SEVERAL)
+def test_several_arguments_of_functions_made_inside(f, caplog):
+    """What such a function takes is known in the trace, as it is outside."""
+    value = f(X)
+    gradient = central_differences(lambda x: np.sum(f(x)), X)
+    for backend in ("numpy", *NUMBA):
+        assert_allclose(fwdad.jit(f, backend=backend)(X), value, rtol=1e-12)
+        found = fwdad.jit(fwdad.grad(lambda x: np.sum(f(x))), backend=backend)(X)
+        assert_allclose(found, gradient, rtol=1e-8, atol=1e-8)
+    assert_allclose(fwdad.grad(lambda x: np.sum(f(x)))(X), gradient, rtol=1e-8, atol=1e-8)
+    assert not caplog.records
+
+
+def test_one_argument_or_several_is_asked_in_a_trace():
+    def f(x):
+        return fwdad.jvp(lambda *a: a[0], (x, x), (x, x))[1]
+
+    for g in (f, fwdad.jit(f, backend="numpy")):
+        with pytest.raises(UnsupportedTypeError, match="<lambda> could take x as one argument or"):
+            g(X)

@@ -185,3 +185,67 @@ def test_arguments_that_are_one_memory(view):
 
     with pytest.raises(UntraceableError, match="share memory"):
         fwdad.jit(outer, backend="numpy")(X)
+
+
+LOG = []
+
+
+def logged(x):
+    if x[0] > -5:
+        LOG.append(x[1])
+    for k in range(2):
+        LOG.append(k * x[0])
+    return march(x)
+
+
+def pulled_twice(x):
+    y, pullback = fwdad.vjp(logged, x)
+    return pullback(y) + pullback(W)
+
+
+OUTPUT = {
+    "never": lambda x: fwdad.vjp(logged, x)[0],
+    "once": lambda x: fwdad.vjp(logged, x)[1](W),
+    "twice": pulled_twice,
+    "stacked": lambda x: fwdad.vjp(logged, x)[1](np.stack([W, 2 * W])),
+}
+
+
+@pytest.mark.parametrize("f", OUTPUT.values(), ids=OUTPUT)
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_output_is_made_once(f, backend):
+    """A pullback runs the reverse pass again, not what the function puts out."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    jitted = fwdad.jit(f, backend=backend)
+    for way in (lambda f: f, fwdad.jacobian):
+        found = []
+        for g in (f, jitted):
+            LOG.clear()
+            y = way(g)(X)
+            found.append((y, list(LOG)))
+        assert_allclose(found[1][0], found[0][0], rtol=1e-12, atol=1e-14)
+        assert_allclose(found[1][1], [X[1], 0.0, X[0]], rtol=0)
+
+
+OF_COMPLEX = {
+    "sum": lambda z: fwdad.vjp(lambda z: np.sum(np.real(z) ** 2), z)[1](1.0),
+    "stacked": lambda z: fwdad.vjp(lambda z: np.real(z) ** 2, z)[1](np.ones((2, *z.shape))),
+    "constant": lambda z: fwdad.vjp(lambda z: 3.0, z)[1](1.0),
+}
+
+
+@pytest.mark.parametrize("f", OF_COMPLEX.values(), ids=OF_COMPLEX)
+@pytest.mark.parametrize("z", [X + 1j, (X + 1j).astype(np.complex64), np.array(0.3 + 1j)])
+def test_cotangents_of_complex_arrays_are_complex(f, z):
+    """Even where only their real parts matter, so that they can be written like at once."""
+
+    def turned(z):
+        z_bar = f(z)
+        z_bar[...] = 1j * z_bar
+        return z_bar
+
+    for g in (f, turned):
+        expected, found = g(z), fwdad.jit(g, backend="numpy")(z)
+        assert found.dtype == expected.dtype == z.dtype
+        assert_allclose(found, expected, rtol=1e-6)

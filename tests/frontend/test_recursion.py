@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
+from fwdad.errors import UntraceableError
 from fwdad.frontend.calls import inline
 from fwdad.ir.ops import Call
-from tests.differences import difference_along
+from tests.differences import central_differences, difference_along
 
 
 def factorial(n, x):
@@ -206,3 +207,53 @@ def test_a_call_like_the_one_around_it_has_no_end(monkeypatch):
 
     assert fwdad.jit(f)(10.0) == f(10.0)
     assert fwdad.jit(fwdad.grad(f))(10.0) == 2.0**-4
+
+
+def levels(derivative):
+    """A function of its own derivatives of an order that a value gives."""
+
+    def f(x, k):
+        if k == 0:
+            return np.sum(x**3)
+        return np.sum(np.sin(derivative(f, x, k - 1)))
+
+    return f
+
+
+def in_a_loop(x, k):
+    def f(x, k):
+        y = np.sum(np.sin(x * (k + 1.0)))
+        for _ in range(k):
+            y = y + np.sum(fwdad.grad(f)(x, k - 1))
+        return y
+
+    return f(x, k)
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f, x, k: fwdad.grad(f)(x, k),
+        lambda f, x, k: fwdad.vjp(f, x, args=(k,))[1](1.0),
+        lambda f, x, k: fwdad.jvp(lambda x: f(x, k), x, np.cos(x))[1],
+    ],
+)
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_derivatives_of_a_function_inside_itself(derivative, backend):
+    """They are those of the way that the example takes; the program of f is not yet known there."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    f = levels(derivative)
+    value, gradient = fwdad.jit(f, backend=backend), fwdad.jit(fwdad.grad(f), backend=backend)
+    for k in (0, 1, 2):
+        assert_allclose(value(X, k), f(X, k), rtol=1e-12)
+        expected = central_differences(lambda x, k=k: f(x, k), X)
+        assert_allclose(fwdad.grad(f)(X, k), expected, rtol=1e-7, atol=1e-7)
+        assert_allclose(gradient(X, k), expected, rtol=1e-7, atol=1e-7)
+
+
+def test_derivatives_of_every_order_are_refused():
+    with pytest.raises(UntraceableError, match="inside of a call of itself"):
+        fwdad.jit(in_a_loop, backend="numpy")(X, 2)
+    expected = central_differences(lambda x: in_a_loop(x, 2), X)
+    assert_allclose(fwdad.grad(in_a_loop)(X, 2), expected, rtol=1e-7, atol=1e-7)

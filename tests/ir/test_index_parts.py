@@ -1,4 +1,4 @@
-"""Truth values as indices: each takes no axis and makes one, of length one or zero."""
+"""The parts of an index: truth values, which take no axis and make one, and empty arrays."""
 
 import numpy as np
 import pytest
@@ -138,3 +138,48 @@ def test_a_fill_value_that_becomes_whole_is_refused():
             call(X[0])
     grown = fwdad.grad(lambda x: np.sum(np.full_like(x, 3, dtype=int) * x))
     assert_allclose(grown(X[0]), 3.0)
+
+
+def masked(x):
+    y = x * 2
+    y[y > 0.1] *= 3
+    return np.sum(y * x)
+
+
+def masked_columns(x):
+    y = np.outer(x, x)
+    y[:, x > 0.1] *= 0.5
+    return np.sum(y)
+
+
+def masked_table(x):
+    y = np.outer(x, x)
+    y[y > 0.1] = 0.5
+    return np.sum(y)
+
+
+def sorted_sum(x):
+    return np.sum(x[np.argsort(x)] ** 2)
+
+
+@pytest.mark.parametrize("f", [masked, masked_columns, masked_table, sorted_sum])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_empty_arrays_have_elements_selected(f, backend):
+    """An axis that an index array takes does not count: a sample of it has an element."""
+    if backend == "numba":
+        pytest.importorskip("numba")
+    for x in (np.zeros(0), np.array([0.4, 0.9, -0.3])):
+        expected = central_differences(f, x)
+        for way in (fwdad.grad, fwdad.jacfwd):
+            assert_allclose(way(f)(x), expected, rtol=1e-8, atol=1e-8)
+            found = fwdad.jit(way(f), backend=backend)(x)
+            assert found.shape == x.shape
+            assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("at", [np.array([0, 1]), [0]])
+def test_empty_arrays_have_no_elements(at):
+    for f in (lambda x: np.sum(x[at] ** 2), lambda x: np.sum(np.outer(x, x)[0][at])):
+        for way in (f, fwdad.grad(f), fwdad.jit(f), fwdad.jit(fwdad.grad(f))):
+            with pytest.raises(IndexError, match="out of bounds for axis 0 with size 0"):
+                way(np.zeros(0))

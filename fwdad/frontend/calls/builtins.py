@@ -192,11 +192,14 @@ def _callable(tracer: Tracer, x: Any) -> bool:
 
 @builtin(functools.partial)
 def _partial(tracer: Tracer, f: Any, *args: Any, **kwargs: Any) -> Any:
+    return functools.partial(as_callable(f), *args, **kwargs)
+
+
+def as_callable(f: Any) -> Any:
+    """A function of the trace, or what stands for it where Python requires a callable object."""
     if isinstance(f, Method):
-        return _partial(tracer, f.function, f.owner, *args, **kwargs)
-    if callable(f):
-        return functools.partial(f, *args, **kwargs)
-    return functools.partial(_Called(f), *args, **kwargs)
+        return functools.partial(as_callable(f.function), f.owner)
+    return f if callable(f) else _Called(f)
 
 
 class _Called(OfTrace):
@@ -204,6 +207,9 @@ class _Called(OfTrace):
 
     def __init__(self, function: Any) -> None:
         self.function = function
+        for name in ("__name__", "__signature__"):
+            if hasattr(function, name):
+                setattr(self, name, getattr(function, name))
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise UntraceableError(

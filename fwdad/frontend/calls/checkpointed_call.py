@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.frontend.calls.recursion import calls_unfinished
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.trees import flatten, is_leaf
 from fwdad.ir.analysis.alias import Roots, memory_of
@@ -15,7 +16,6 @@ from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import (
     Apply,
     Block,
-    Call,
     Checkpoint,
     Loop,
     Missing,
@@ -45,7 +45,7 @@ def sealed(recorder: Recorder, checkpoint: Checkpoint, run: Callable[[], Any]) -
         changes = region.changes()
         region.undo()
     leaves, tree = flatten(y if _is_plain(y) else ())
-    inline = raised is not None or changes or not _is_plain(y) or _calls_unfinished(block, set())
+    inline = raised is not None or changes or not _is_plain(y) or calls_unfinished(block)
     if inline or _returns_memory(block, leaves):
         recorder.adopt(block.ops)
         for o, _, now in changes:
@@ -79,18 +79,6 @@ def _written(block: Block) -> tuple[Roots, set[Value]]:
     """The memory that arrays of a block may view, and the memory that it writes."""
     roots = memory_of(Program("", block))
     return roots, {r for op in walk(block) for v in op.writes() for r in roots.get(v, {v})}
-
-
-def _calls_unfinished(block: Block, seen: set[Program]) -> bool:
-    """Whether a block calls a program that is still being traced, whose writes are unknown."""
-    for op in walk(block):
-        if not isinstance(op, Call) or op.program in seen:
-            continue
-        called = op.program.block
-        seen.add(op.program)
-        if not (called.ops or called.params) or _calls_unfinished(called, seen):
-            return True
-    return False
 
 
 def _returns_memory(block: Block, leaves: list[Any]) -> bool:

@@ -270,6 +270,18 @@ class Programs:
         return [t for t in joined if t is not None]
 
 
+def calls_unfinished(block: Block, seen: frozenset[Program] = frozenset()) -> bool:
+    """Whether a block calls a program that is still being traced, of which nothing is known."""
+    for op in walk(block):
+        if not isinstance(op, Call) or op.program in seen:
+            continue
+        called = op.program.block
+        seen |= {op.program}
+        if not (called.ops or called.params) or calls_unfinished(called, seen):
+            return True
+    return False
+
+
 def _holds_own(made: Tree, block: Block) -> bool:
     """Whether the objects in a result hold values of the body itself."""
     held = [v.value for v in flatten(made.constants, records=True)[0] if type(v) is Symbol]

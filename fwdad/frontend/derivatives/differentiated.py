@@ -20,6 +20,7 @@ from fwdad.errors import (
 )
 from fwdad.evaluation.arguments import check_chunk, positions_of
 from fwdad.frontend.appended import check_items
+from fwdad.frontend.calls.recursion import calls_unfinished
 from fwdad.frontend.derivatives.assumed_contents import AssumedContents
 from fwdad.frontend.derivatives.columns import push_in_chunks, width_of_chunks
 from fwdad.frontend.derivatives.copied_arguments import check_orders
@@ -264,16 +265,7 @@ class Differentiated:
             lambda leaves: seeds(leaves, tree),
             stays=self.stays,
         )
-        bars = [self._as_wide(b, x) for b, x in zip(bars, self.leaves, strict=True)]
         return self.in_own_memory(primals, lent), bars, tree
-
-    @staticmethod
-    def _as_wide(x_bar: Any, x: Any) -> Any:
-        """The cotangent of x, made complex if x is and only its real part is known."""
-        wide, is_array = dtype_of(x), type(x_bar) is Symbol and x_bar.is_array
-        if not is_array or wide.kind != "c" or x_bar.dtype.kind == "c":
-            return x_bar
-        return x_bar.recorder.apply(np.ndarray.astype, (x_bar, wide), {})
 
     def _called(self, args: list[Any]) -> Any:
         """What the function returns, which is checked not to be None."""
@@ -323,6 +315,7 @@ class Differentiated:
                 raise UntraceableError(message, self.tracer.position.location())
         check_items(block, recorder.lists)
         refuse_deep(block)
+        self._check_finished(block)
         recorder.differentiates = differentiates
         if raised is not None:
             recorder.derives |= derives
@@ -438,6 +431,15 @@ class Differentiated:
         recorder = self.tracer.recorder
         arrays = [x.value for x in _symbols_in([self.args, self.kwargs]) if x.is_array]
         return [recorder.definitions.owners(v) for v in arrays]
+
+    def _check_finished(self, block: Block) -> None:
+        """Raise if f calls a function that is being traced around this derivative of it."""
+        if calls_unfinished(block):
+            message = (
+                f"{function_name(self.f)} is differentiated inside of a call of itself whose end "
+                "depends on values, so that a tape would need its derivatives of every order"
+            )
+            raise UntraceableError(message, self.tracer.position.location())
 
     def _check_apart(self, written: list[Value]) -> None:
         """Raise if f writes into an argument that shares memory with another one: it has a copy."""

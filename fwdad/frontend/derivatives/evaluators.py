@@ -30,6 +30,7 @@ from fwdad.evaluation.arguments import (
 from fwdad.evaluation.elementwise import NOT_ELEMENTWISE, directions, is_diagonal, other_shape
 from fwdad.evaluation.out_arrays import SEVERAL
 from fwdad.evaluation.transformed import NOT_GIVEN, Transformed
+from fwdad.frontend.calls.builtins import as_callable
 from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.derivatives.differentiated import (
     Differentiated,
@@ -122,7 +123,7 @@ def _jvp(
         given = {"argnums": argnums, "args": args, "kwargs": kwargs, "holomorphic": holomorphic}
         found = tracer.call(api.jvp, (f, x, v), {**given, **options})
         return into(tracer, out, found, (x, v, args, kwargs), "the tangent")
-    if are_several(f, x, v, args, kwargs, argnums):
+    if are_several(as_callable(f), x, v, args, kwargs, argnums):
         x, *more = x
         v, args, argnums = tuple(v), tuple(more), tuple(range(1 + len(more)))
     at = _at(tracer, f, (x, *args), kwargs, argnums, options)
@@ -257,8 +258,7 @@ def _first(recorder: Any, lanes: Any, p: Any) -> Any:
     if dtype_of(p).kind not in "fc":
         return NoTangent
     t = recorder.load(recorder.as_symbol(lanes), 0)
-    python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
-    return recorder.apply(float, (t,), {}) if python and t.dtype.kind == "f" else t
+    return recorder.apply(float, (t,), {}) if _is_python(p) and t.dtype.kind == "f" else t
 
 
 def _tangent(t: Any, p: Any) -> Any:
@@ -449,10 +449,11 @@ _COMPLEX_ROWS = (
 
 
 def _row_block(
-    recorder: Any, rows: Any, at: Differentiated, m: int, y: Any, shape: tuple[int, ...], start: int
-) -> Any:
+    recorder: Any, rows: Any, at: Differentiated, m: int, given: Any, shape: tuple[int, ...],
+    start: int,
+) -> Any:  # fmt: skip
     """The Jacobian of one leaf of y for leaf m of x, from the rows of all leaves."""
-    y = recorder.as_symbol(y)
+    y = recorder.as_symbol(given)
     if rows is NoTangent:
         return NoTangent
     lengths = (*shape, *at.shape(m))
@@ -463,11 +464,27 @@ def _row_block(
         value = recorder.apply(np.reshape, (own, lengths), {})
         if value.dtype != y.dtype:  # that of columns
             value = recorder.apply(np.ndarray.astype, (value, y.dtype), {})
-    if lengths:
+    return value if lengths else _like_numbers(recorder, value, given, at.leaves[m])
+
+
+def _like_numbers(recorder: Any, value: Any, y: Any, x: Any) -> Any:
+    """As :func:`fwdad.evaluation.jacobian_layout.like_numbers`, of an array without axes."""
+    if any(_is_array(leaf) for leaf in (y, x)):
         return value
-    python = isinstance(y.type, Number) and y.type.python
     number = recorder.load(value, ())
+    python = all(_is_python(leaf) for leaf in (y, x)) and number.dtype.kind == "f"
     return recorder.apply(float, (number,), {}) if python else number
+
+
+def _is_array(x: Any) -> bool:
+    return x.is_array if type(x) is Symbol else isinstance(x, np.ndarray)
+
+
+def _is_python(x: Any) -> bool:
+    """Whether a number is of a class of Python's."""
+    if type(x) is Symbol:
+        return isinstance(x.type, Number) and x.type.python
+    return type(x) in (float, int, complex)
 
 
 def _stacked_columns(
@@ -508,17 +525,18 @@ def _columns(recorder: Any, at: Differentiated, lanes: Any, p: Any) -> list[Any]
         whole = size == (lanes.type.shape[0] if not isinstance(lanes.type.shape[0], Size) else -1)
         value = last if whole else recorder.load(last, (Ellipsis, slice(start, start + size)))
         start += size
-        made.append(_shaped(recorder, value, rank, shape, p))
+        if shape or rank:
+            made.append(_shaped(recorder, value, rank, shape))
+        else:
+            made.append(_like_numbers(recorder, recorder.load(value, (Ellipsis, 0)), p, x))
     return made
 
 
-def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...], p: Any) -> Any:
+def _shaped(recorder: Any, own: Any, rank: int, shape: tuple[int, ...]) -> Any:
     if len(shape) == 1:
         return own
     if not shape:
-        value = recorder.load(own, (Ellipsis, 0) if rank else 0)
-        python = type(p) is Symbol and isinstance(p.type, Number) and p.type.python
-        return recorder.apply(float, (value,), {}) if python and value.dtype.kind == "f" else value
+        return recorder.load(own, (Ellipsis, 0))
     lengths = tuple(recorder.length(own, axis) for axis in range(rank))
     return recorder.apply(np.reshape, (own, (*lengths, *shape)), {})
 

@@ -55,7 +55,7 @@ class Point(OfTrace):
         left: dict[Value, Value] = {}
         given = [self._copy(x) for x in self.given]
         first = len(recorder.block.ops)
-        found = write_block(recorder, self._block(), given, left)
+        found = write_block(recorder, self.block, given, left)
         copies = {v: left[own_copies[v]] for v in outside}
         leave_outside(recorder, copies, at.stays, first)
         self.primals: list[Any] = found
@@ -82,11 +82,8 @@ class Point(OfTrace):
         return Block([cloner.operand(p) for p in block.params], ops, results), cloner.mapping
 
     def _block(self) -> Block:
-        """A copy of the block, since what is written from it may be rewritten."""
-        cloner = Cloner({p: Value(p.type, p.name) for p in self.block.params})
-        params = [cloner.mapping[p] for p in self.block.params]
-        ops = [cloner.op(op) for op in self.block.ops]
-        return Block(params, ops, [cloner.operand(r) for r in self.block.results])
+        """A copy of the block for one reverse pass, which may rewrite it; its output is made."""
+        return Cloner({}, again=True).block(self.block)
 
     def value(self) -> Any:
         """The result of ``vjp`` without the pullback."""

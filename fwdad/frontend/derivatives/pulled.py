@@ -228,10 +228,17 @@ def cotangents_of_leaves(at: Differentiated, bars: list[Any]) -> list[Any]:
         elif b is None:
             found.append(recorder.apply(np.zeros_like, (symbol,), {}))
         elif type(b) is Symbol and b.is_array:
-            found.append(b)
+            found.append(_as_wide(b, symbol))
         else:
             found.append(recorder.apply(np.full_like, (symbol, b), {}))
     return found
+
+
+def _as_wide(x_bar: Symbol, x: Symbol) -> Symbol:
+    """The cotangent of an array, made complex if x is and only its real part is known."""
+    if x.dtype.kind != "c" or x_bar.dtype.kind == "c":
+        return x_bar
+    return x.recorder.apply(np.ndarray.astype, (x_bar, x.dtype), {})
 
 
 def _as_number(recorder: Any, x: Symbol, b: Any) -> Any:

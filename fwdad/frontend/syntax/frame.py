@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from dataclasses import dataclass, field
+from inspect import Parameter, Signature, signature
 from types import (
     BuiltinMethodType,
     CellType,
@@ -103,6 +104,29 @@ class Closure(OfFunction):
     @property
     def __name__(self) -> str:
         return getattr(self.node, "name", "<lambda>")
+
+    @property
+    def __signature__(self) -> Signature:
+        """The parameters, for :func:`inspect.signature` of what stands for the function."""
+        wrapped = self.held.get("__wrapped__")
+        if isinstance(wrapped, (Closure, FunctionType)):
+            return wrapped.__signature__ if isinstance(wrapped, Closure) else signature(wrapped)
+        a = self.node.args
+        positional = [*a.posonlyargs, *a.args]
+        found, first = [], len(positional) - len(self.defaults)
+        for k, p in enumerate(positional):
+            only = k < len(a.posonlyargs)
+            way = Parameter.POSITIONAL_ONLY if only else Parameter.POSITIONAL_OR_KEYWORD
+            default = Parameter.empty if k < first else self.defaults[k - first]
+            found.append(Parameter(p.arg, way, default=default))
+        if a.vararg is not None:
+            found.append(Parameter(a.vararg.arg, Parameter.VAR_POSITIONAL))
+        for p in a.kwonlyargs:
+            default = self.kw_defaults.get(p.arg, Parameter.empty)
+            found.append(Parameter(p.arg, Parameter.KEYWORD_ONLY, default=default))
+        if a.kwarg is not None:
+            found.append(Parameter(a.kwarg.arg, Parameter.VAR_KEYWORD))
+        return Signature(found)
 
 
 _BOUND_AS = {

@@ -130,6 +130,8 @@ class Indexing:
         for k, i in enumerate(parts):
             if isinstance(i, slice):
                 shape[axis], parts[k] = sliced(shape[axis], _keys(i)), slice(None)
+            elif i is not None:
+                shape[axis] = 1  # the result does not have this axis, which may be empty
             axis += i is not None
         cut = Value(ArrayType(a.value.type.dtype, tuple(shape)))
         return self.recorder.infer(sample_index, (cut, self.recorder.operand(tuple(parts))), {})

@@ -146,7 +146,10 @@ _ON_WRITER: list[Callable[[Rule], None]] = []
 
 
 def function_name(function: Any) -> str:
-    """A function's dotted name, as short as NumPy's users write it."""
+    """A function's dotted name, as short as NumPy's users write it, or its class's.
+
+    What an object without a name holds is not looked at: a text of it may be long, or unknown.
+    """
     if isinstance(function, str):
         return function
     owner = getattr(function, "__self__", None)
@@ -160,7 +163,7 @@ def function_name(function: Any) -> str:
         return name  # made by numpy.frompyfunc, or by another library
     module = getattr(function, "__module__", None) or ""
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
-    name = str(name or repr(function)).removeprefix("function ")  # f2py's says so
+    name = str(name or type(function).__qualname__).removeprefix("function ")  # f2py's says so
     if module.startswith("scipy."):
         public = [part for part in module.split(".") if not part.startswith("_")]
         module = ".".join(public[:2])

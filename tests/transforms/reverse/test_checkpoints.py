@@ -1,5 +1,6 @@
 """Loops run again from checkpoints: the bits without, few states, and no more work than is said."""
 
+import importlib.util
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fwdad
 from fwdad.ir.check import check_program
 from fwdad.ir.ops import Loop
+from tests.differences import central_differences
 from tests.transforms.reverse.checkpointed import (
     CALLS,
     LOOPS,
@@ -27,6 +29,7 @@ from tests.transforms.reverse.programs import PROGRAMS
 X = np.array([0.5, 0.7, 0.3, 1.1, 0.9])
 NAMES = [f"{f.__name__}-{k}" for k, (f, _) in enumerate(PROGRAMS)]
 
+NUMBA = ["numba"] if importlib.util.find_spec("numba") else []
 PLANS = [{"snapshots": 1}, {"snapshots": 2}, {"snapshots": 7}, {}, {"memory": 200}]
 
 
@@ -139,6 +142,39 @@ def test_operations_do_not_depend_on_the_length():
     few, many = (fwdad.trace(fwdad.grad(f), X, n).program for n in (3, 3000))
     assert few.count() == many.count()
     assert few.count(Loop) == 6  # forwards, back, on to a state, to a leaf, and a leaf both ways
+
+
+def remembering(mark):
+    """Steps that change a small array outside of them, whose elements become numbers."""
+
+    def f(x, n):
+        w = np.zeros(3)
+
+        @mark
+        def step(y):
+            w[:] = w * 0.5 + y
+            return np.sin(w) * y
+
+        y = x[:3]
+        for _ in range(n):
+            y = step(y)
+        return y + w
+
+    return f
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("inner", [fwdad.jacfwd, fwdad.jacrev])
+def test_calls_that_carry_elements_of_arrays(inner, n):
+    plain = remembering(lambda f: f)
+    found = fwdad.jacrev(inner(remembering(fwdad.checkpoint)))(X, n)
+    differences = central_differences(lambda x: fwdad.jacfwd(plain)(x, n), X)
+    assert_allclose(found, differences, rtol=1e-8, atol=1e-8)
+    expected = fwdad.jacfwd(fwdad.jacfwd(plain))(X, n)
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    for backend in ("numpy", *NUMBA):
+        jitted = fwdad.jit(fwdad.jacrev(inner(remembering(fwdad.checkpoint))), backend=backend)
+        assert_allclose(jitted(X, n), expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.every(3, first=1)
