@@ -14,7 +14,7 @@ from fwdad.eager import hooks
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.apply import primal_part
-from fwdad.eager.calls.creation import cast, make_array
+from fwdad.eager.calls.creation import cast, make_array, with_values
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
@@ -163,8 +163,7 @@ def _as_numpy_would(
         return np.reshape(x, array.shape)
     if array.shape != raw.shape:
         converted = np.reshape(converted, array.shape)
-    p = array if not isinstance_dual(converted.p) else methods.copied(converted.p)
-    return Array(p, converted.t, converted.tag)
+    return with_values(converted, array)
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:
@@ -191,11 +190,6 @@ def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not isinstance_dual(moved):
         return own
     return with_values(cast(moved, own.dtype, copy=False), own)
-
-
-def with_values(x: Any, values: Any) -> Any:
-    """A dual array with NumPy's values, which differ from its own by rounding."""
-    return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values
 
 
 @handler(np.fromiter)

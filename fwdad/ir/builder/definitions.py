@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from fwdad.ir.analysis.alias import aliased_arguments
+from fwdad.ir.analysis.alias import aliased_arguments, returns_read_only
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -18,6 +18,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
+from fwdad.ops import Memory, record_of
 
 
 class Definitions:
@@ -55,6 +56,22 @@ class Definitions:
                 return False
             value = op.array
         return True
+
+    def is_read_only(self, value: Value) -> bool:
+        """Whether an array is certainly one that NumPy makes read-only, or a view of one."""
+        while True:
+            op = self._made_by.get(value)
+            if isinstance(op, Apply):
+                if returns_read_only(op):
+                    return True
+                given = [v for v in values_in(aliased_arguments(op)) if is_array(v)]
+                if record_of(op.function).memory is not Memory.VIEW or len(given) != 1:
+                    return False
+                (value,) = given
+            elif isinstance(op, Load) and op.view and type(op.array) is Value:
+                value = op.array
+            else:
+                return False
 
     def owners(self, value: Value) -> set[Value]:
         """The arrays that a value may alias, including itself, as far as is known."""
