@@ -65,7 +65,7 @@ def _object_array(values: Any) -> np.ndarray:
         for k, v in enumerate(values):
             array[k] = v
         return array
-    array = np.empty(plain(values.p).shape if type(values) is Array else (), object)
+    array = np.empty_like(plain(values), object)
     for index in np.ndindex(array.shape):
         array[index] = values[index] if type(values) is Array else values
     return array

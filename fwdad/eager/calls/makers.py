@@ -127,9 +127,11 @@ def _creation(function: Any) -> None:
             return methods.call_method(values, "astype", (object,), {})
         if type(values) is Array:
             return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
-        if type(values) is np.ndarray and values.dtype.kind == "O":
-            values = values.tolist()
-        array = make_array(values, dtype)
+        array = make_array(_listed(values), dtype)
+        if type(values) is np.ndarray and type(array) is Array:  # in the order of the objects
+            own = np.empty_like(values, array.dtype)
+            own[...] = plain(array)
+            return with_values(array, function(own, *args[1:], **kwargs))
         ndmin = kwargs.get("ndmin", 0)
         if type(array) is Array and array.ndim < ndmin:
             array = np.reshape(array, (1,) * (ndmin - array.ndim) + array.shape)
@@ -164,6 +166,11 @@ def _as_numpy_would(
     if array.shape != raw.shape:
         converted = np.reshape(converted, array.shape)
     return with_values(converted, array)
+
+
+def _listed(values: Any) -> Any:
+    is_of_objects = type(values) is np.ndarray and values.dtype.kind == "O"
+    return values.tolist() if is_of_objects else values
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:
@@ -261,7 +268,7 @@ class _Converter:
     """NumPy's own helper behind ``insert``, ``delete``, …, for arguments that are duals."""
 
     def __init__(self, *values: Any) -> None:
-        self.values = [make_array(v) if is_active((v,)) else np.asarray(v) for v in values]
+        self.values = [call(np.asarray, v) for v in values]
         self.scalar_input = tuple(np.ndim(primal_part(v)) == 0 for v in values)
 
     def __getitem__(self, k: int) -> Any:

@@ -275,7 +275,7 @@ def _astype(
 ) -> Any:
     del subok
     if np.dtype(dtype).kind == "O" and type(o) is Array:
-        made: Any = np.empty(o.shape, dtype="O")
+        made: Any = np.empty_like(plain(o), "O", order=order)
         for index in np.ndindex(*o.shape):
             made[index] = store.load_dual(o, index)
         return made
