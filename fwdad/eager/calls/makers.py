@@ -129,7 +129,7 @@ def _creation(function: Any) -> None:
             return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
         array = make_array(_listed(values), dtype)
         if type(values) is np.ndarray and type(array) is Array:  # in the order of the objects
-            own = np.empty_like(values, array.dtype)
+            own = np.empty_like(values, plain(array).dtype)
             own[...] = plain(array)
             return with_values(array, function(own, *args[1:], **kwargs))
         ndmin = kwargs.get("ndmin", 0)

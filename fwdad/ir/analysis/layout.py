@@ -342,6 +342,8 @@ def _order_of_new(op: Apply, worst: Order) -> Order:
     order, layout = order_of(op, ""), record_of(op.function).layout
     if order == "C" or (layout is Layout.C and not order):
         return Order.ROWS
+    if order == "K" and layout is Layout.C:  # which is where no order is given
+        layout = Layout.KEPT
     if layout is Layout.UNKNOWN and _is_elementwise(op.function):
         layout = Layout.ELEMENTWISE
     kept = layout in _WORST and worst <= _WORST[layout]
