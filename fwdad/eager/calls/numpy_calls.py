@@ -405,7 +405,7 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
         return ufunc.at(*args)
     shape = plain(a).shape
     where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
-    flat = np.unravel_index(where.ravel(), shape)
+    flat = np.unravel_index(where.ravel(), shape) if shape else ()
     values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
     operation = _SUMS.get(ufunc)
     if operation is not None and type(a) is np.ndarray and top_tag(values) is not None:
@@ -443,7 +443,8 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
             )
         if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
             return x  # itself, not a copy
-        return cast(make_array(x), cls, copy=True)
+        made = cast(make_array(x), cls, copy=True)
+        return made if plain(made).ndim else store.load_dual(made, ())
     message = (
         f"a value that carries a derivative would become {cls.__name__} and lose it; if that is "
         "intended, use fwdad.stop_gradient(x)"
