@@ -347,7 +347,9 @@ def _order_of_new(op: Apply, worst: Order) -> Order:
     if layout is Layout.UNKNOWN and _is_elementwise(op.function):
         layout = Layout.ELEMENTWISE
     kept = layout in _WORST and worst <= _WORST[layout]
-    return Order.ROWS if order in ("", "K") and kept else Order.ANY
+    if order == "A":  # "F" where all arguments are, and not "C" as well
+        kept = worst is Order.ROWS
+    return Order.ROWS if order in ("", "K", "A") and kept else Order.ANY
 
 
 def _new(v: Value, order: Order) -> tuple[Order, Like]:
