@@ -46,11 +46,18 @@ def nanpercentile(a, q, axis=None, method="linear", keepdims=False):
 
 @stands_for(np.nanmedian)
 def nanmedian(a, axis=None, keepdims=False):
-    return nanquantile(a, 0.5, axis, "linear", keepdims)
+    return _nan_quantile(a, 0.5, axis, "linear", keepdims)
 
 
 @stands_for(np.nanquantile)
 def nanquantile(a, q, axis=None, method="linear", keepdims=False):
+    y = _nan_quantile(a, q, axis, method, keepdims)
+    if y is NotImplemented:
+        return NotImplemented
+    return y.copy() if np.ndim(y) > 1 else y  # row by row, as NumPy fills it
+
+
+def _nan_quantile(a, q, axis, method, keepdims):
     a = np.asarray(a)
     if method != "linear" or a.dtype.kind != "f" or isinstance(axis, (tuple, list)):
         return NotImplemented
@@ -66,7 +73,7 @@ def nanquantile(a, q, axis=None, method="linear", keepdims=False):
         y = _between(rows[low], rows[high], at - low)
     else:
         ends = [np.take_along_axis(rows, k[..., None], axis=-1)[..., 0] for k in (low, high)]
-        y = _between(ends[0], ends[1], at - low).copy()  # row by row, as NumPy fills it
+        y = _between(ends[0], ends[1], at - low)
     return _placed(_of_dtype(y, q, rows), q, a.ndim, axis, keepdims)
 
 
