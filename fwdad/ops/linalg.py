@@ -7,7 +7,8 @@ import numpy as np
 from fwdad.ops.record import Layout, Risk, named, op
 
 op(np.linalg.multi_dot, of_arrays=True)
-op(np.dot, np.inner, np.tensordot, np.outer, layout=Layout.C)
+op(np.inner, np.tensordot, np.outer, layout=Layout.C)
+op(np.dot, layout=Layout.C, out_as_made=True)
 op(np.cross, np.linalg.cross)
 op(np.linalg.inv, np.linalg.solve, np.linalg.cholesky, layout=Layout.KEPT, square=True)
 op(

@@ -110,8 +110,9 @@ class Record:
         The last two lengths are equal; the smaller one is a length of the result.
     writes : tuple of int
         The positions of arguments that it writes into.
-    writes_early : bool
-        It writes into ``out`` before it has read all of its arguments.
+    writes_early, out_as_made : bool
+        It writes into ``out`` before it has read all of its arguments; it takes only an ``out``
+        that is like the array which it would make: of its dtype, C-contiguous.
     stands_for : callable, optional
         The function of NumPy's that an operator, a builtin or a method is called in place of.
     fill : float, optional
@@ -183,6 +184,7 @@ class Record:
     rectangular: bool = False
     writes: tuple[int, ...] = ()
     writes_early: bool = False
+    out_as_made: bool = False
     stands_for: Callable[..., Any] | None = None
     fill: float | None = None
     reduction: np.ufunc | None = None

@@ -262,6 +262,39 @@ def test_sums_at_places(f):
     assert_allclose(nested, differences(along, X5) @ V5, atol=1e-7)
 
 
+@pytest.mark.parametrize("index", [(), ..., (...,)])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.negative])
+def test_the_one_element_of_an_array_without_axes(ufunc, index):
+    def f(x):
+        y = np.array(x[0])
+        ufunc.at(y, index, *x[1 : ufunc.nin])
+        return y * y * x[1]
+
+    wanted = differences(f, X)
+    assert_array_equal(fwdad.jit(f, backend="numpy")(X), f(X))
+    for mode in ("forward", "reverse"):
+        assert_allclose(fwdad.jacobian(f, X, mode=mode), wanted, atol=1e-8)
+    for transformed in (fwdad.jacfwd(f), fwdad.jacrev(f)):
+        assert_allclose(fwdad.jit(transformed, backend="numpy")(X), wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_number_of_an_array_without_axes(kind):
+    def f(x):
+        y = np.array(x[0] * x[1])
+        z = kind(y)
+        y[...] = 3.0
+        assert isinstance(z, np.floating)
+        return np.float64(z) ** 2 * x[2]
+
+    wanted = [2 * X[0] * X[1] ** 2 * X[2], 2 * X[0] ** 2 * X[1] * X[2], (X[0] * X[1]) ** 2]
+    assert fwdad.jvp(f, X, X)[0] == f(X)
+    for chunk in (1, 2, 3):
+        found = fwdad.jacobian(f, X, mode="forward", chunk=chunk)
+        assert_allclose(found, wanted, rtol=1e-6)
+    assert_allclose(fwdad.jit(fwdad.jacrev(f), backend="numpy")(X), wanted, rtol=1e-6)
+
+
 def test_sums_at_places_in_a_recorded_run():
     def f(x):
         return np.sum(added_at_places(x) ** 2)

@@ -65,7 +65,7 @@ def _object_array(values: Any) -> np.ndarray:
         for k, v in enumerate(values):
             array[k] = v
         return array
-    array = np.empty(plain(values.p).shape if type(values) is Array else (), object)
+    array = np.empty_like(plain(values), object)
     for index in np.ndindex(array.shape):
         array[index] = values[index] if type(values) is Array else values
     return array
@@ -163,7 +163,7 @@ def cast(x: Any, dtype: Any, *, copy: bool) -> Any:
             if dtype.kind not in "fc":
                 raise DualLeakError(would_lose_it(dtype))
             return _cast(x, dtype)
-    return Array(_copy(x.p), x.t, x.tag) if copy else x
+    return copied(x, "K") if copy else x
 
 
 def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -174,5 +174,11 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
     return Array(p, t.astype(dtype) if isinstance(t, Chunk) else t, x.tag)
 
 
-def _copy(p: Any) -> Any:
-    return Array(_copy(p.p), p.t, p.tag) if type(p) is Array else p.copy()
+def copied(x: Any, order: Any = "C") -> Any:
+    """A copy of an array with the tangents of its own dual; a scalar itself."""
+    return x if isinstance(x, Scalar) else with_values(x, plain(x).copy(order))
+
+
+def with_values(x: Any, values: Any) -> Any:
+    """A dual array on NumPy's own array: of another layout, or rounded otherwise."""
+    return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values

@@ -14,7 +14,7 @@ from fwdad.eager import hooks
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import protocols
 from fwdad.eager.calls.apply import primal_part
-from fwdad.eager.calls.creation import cast, make_array
+from fwdad.eager.calls.creation import cast, make_array, with_values
 from fwdad.eager.calls.dispatch import call, handler
 from fwdad.eager.duals import methods
 from fwdad.eager.duals.array import Array
@@ -127,9 +127,11 @@ def _creation(function: Any) -> None:
             return methods.call_method(values, "astype", (object,), {})
         if type(values) is Array:
             return _as_numpy_would(function, values, dtype, rest[1:], kwargs)
-        if type(values) is np.ndarray and values.dtype.kind == "O":
-            values = values.tolist()
-        array = make_array(values, dtype)
+        array = make_array(_listed(values), dtype)
+        if type(values) is np.ndarray and type(array) is Array:  # in the order of the objects
+            own = np.empty_like(values, plain(array).dtype)
+            own[...] = plain(array)
+            return with_values(array, function(own, *args[1:], **kwargs))
         ndmin = kwargs.get("ndmin", 0)
         if type(array) is Array and array.ndim < ndmin:
             array = np.reshape(array, (1,) * (ndmin - array.ndim) + array.shape)
@@ -163,8 +165,12 @@ def _as_numpy_would(
         return np.reshape(x, array.shape)
     if array.shape != raw.shape:
         converted = np.reshape(converted, array.shape)
-    p = array if not isinstance_dual(converted.p) else methods.copied(converted.p)
-    return Array(p, converted.t, converted.tag)
+    return with_values(converted, array)
+
+
+def _listed(values: Any) -> Any:
+    is_of_objects = type(values) is np.ndarray and values.dtype.kind == "O"
+    return values.tolist() if is_of_objects else values
 
 
 def _holds_duals(args: tuple[Any, ...]) -> bool:
@@ -191,11 +197,6 @@ def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not isinstance_dual(moved):
         return own
     return with_values(cast(moved, own.dtype, copy=False), own)
-
-
-def with_values(x: Any, values: Any) -> Any:
-    """A dual array with NumPy's values, which differ from its own by rounding."""
-    return Array(with_values(x.p, values), x.t, x.tag) if type(x) is Array else values
 
 
 @handler(np.fromiter)
@@ -267,7 +268,7 @@ class _Converter:
     """NumPy's own helper behind ``insert``, ``delete``, …, for arguments that are duals."""
 
     def __init__(self, *values: Any) -> None:
-        self.values = [make_array(v) if is_active((v,)) else np.asarray(v) for v in values]
+        self.values = [call(np.asarray, v) for v in values]
         self.scalar_input = tuple(np.ndim(primal_part(v)) == 0 for v in values)
 
     def __getitem__(self, k: int) -> Any:

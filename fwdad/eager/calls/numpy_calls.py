@@ -9,7 +9,7 @@ import numpy as np
 
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import apply
-from fwdad.eager.calls.creation import as_array, cast, make_array
+from fwdad.eager.calls.creation import as_array, cast, copied, make_array
 from fwdad.eager.calls.missing import rule_to_write
 from fwdad.eager.calls.ufunc_names import NAMED, reduce_arguments
 from fwdad.eager.duals.array import Array
@@ -85,9 +85,10 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rest = {k: v for k, v in kwargs.items() if k != "out"}
     # a mask selects elements in a reduction, and places of `out` in `clip`
     where = rest.pop("where", True) if rule.function is np.clip else True
+    casting = rest.get("casting", "same_kind")
     if (
         rule.function is np.concatenate
-        and set(rest) <= {"axis"}
+        and set(rest) <= {"axis", "casting"}
         and rest.get("axis", 0) is not None
     ):
         return _concatenate_into(out, *args, **rest)
@@ -101,10 +102,18 @@ def with_out(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if rule.out_name != "out" and np.shape(plain(value)) != np.shape(plain(out)):
         message = "output shape not correct"  # SciPy's own words; it does not broadcast
         raise RuntimeError(message)
-    return write_out(out, value, where)
+    if record.out_as_made and not _is_as_made(plain(out), np.asarray(plain(value))):
+        return rule.function(*map(plain, args), out=plain(out))  # raises NumPy's error
+    return write_out(out, value, where, casting)
 
 
-def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
+def _is_as_made(out: Any, value: np.ndarray) -> bool:
+    """Whether an array is what a function would have made for a value."""
+    alike = isinstance(out, np.ndarray) and (out.dtype, out.shape) == (value.dtype, value.shape)
+    return alike and out.flags.c_contiguous
+
+
+def _concatenate_into(out: Any, arrays: Any, axis: int = 0, casting: Any = "same_kind") -> Any:
     """``concatenate(out=)``, which copies arrays in turn; overlapping ones see earlier copies."""
     arrays = [a if isinstance(a, np.ndarray) else make_array(a) for a in arrays]
     shapes = [np.empty_like(plain(a)) for a in arrays]
@@ -114,7 +123,7 @@ def _concatenate_into(out: Any, arrays: Any, axis: int = 0) -> Any:
     for a in arrays:
         stop = start + np.shape(plain(a))[axis]
         at[axis] = slice(start, stop)
-        _check_castable(a, out)
+        _check_castable(a, out, casting)
         store.store(out, tuple(at), a)
         start = stop
     return out
@@ -136,26 +145,41 @@ def named_out(
     return args, kwargs
 
 
-def write_out(out: Any, value: Any, where: Any = True) -> Any:
+def write_out(out: Any, value: Any, where: Any = True, casting: Any = "same_kind") -> Any:
     """Store a result into ``out`` and return ``out``."""
     if isinstance(out, tuple):
         if len(out) == 1:
             (out,) = out
         else:
             pairs = zip(out, value, strict=True)
-            return tuple(v if o is None else write_out(o, v, where) for o, v in pairs)
+            return tuple(v if o is None else write_out(o, v, where, casting) for o, v in pairs)
     if not isinstance(out, np.ndarray):
         message = "return arrays must be of ArrayType"
         raise TypeError(message)
-    if where is True:
-        _check_castable(value, out)
-        store.store(out, Ellipsis, value)
-    else:
-        mask = _mask(where, out.shape)
-        shape = np.shape(plain(value))
-        chosen = value if shape == out.shape else np.broadcast_to(value, out.shape)
-        store.store(out, mask, chosen[mask])
+    shape = np.shape(plain(value))
+    if len(shape) > out.ndim:  # a store would drop axes of length one
+        message = (
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast "
+            f"shape {shape}"
+        )
+        raise ValueError(message)
+    _check_castable(value, out, casting)
+    store_where(out, value, where)
     return out
+
+
+def store_where(out: Any, value: Any, where: Any) -> None:
+    """Store a value into an array where a mask is true."""
+    if where is True:
+        store.store(out, Ellipsis, value)
+        return
+    mask = _mask(where, out.shape)
+    more = np.ndim(plain(value)) - out.ndim
+    if more > 0:  # as a store without a mask does
+        value = np.reshape(value, value.shape[more:])
+    same = isinstance(value, np.ndarray) and value.shape == out.shape
+    chosen = value if same else np.broadcast_to(value, out.shape)
+    store.store(out, mask, chosen[mask])
 
 
 def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -167,16 +191,16 @@ def _mask(where: Any, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(mask, shape)
 
 
-def _check_castable(value: Any, out: Any) -> None:
+def _check_castable(value: Any, out: Any, casting: Any) -> None:
     source, target = np.asarray(plain(value)).dtype, plain(out).dtype
-    if not np.can_cast(source, target, "same_kind"):
-        if isinstance_dual(value) and target.kind not in "fc":
-            message = (
-                f"a value that carries a derivative is stored into an array of dtype {target}, "
-                "which cannot hold one: make the array float, for example numpy.zeros(n)"
-            )
-            raise DualLeakError(message)
-        message = f"Cannot cast output from {source!r} to {target!r} with casting rule 'same_kind'"
+    if isinstance_dual(value) and target.kind not in "fc":
+        message = (
+            f"a value that carries a derivative is stored into an array of dtype {target}, "
+            "which cannot hold one: make the array float, for example numpy.zeros(n)"
+        )
+        raise DualLeakError(message)
+    if not np.can_cast(source, target, casting):
+        message = f"Cannot cast output from {source!r} to {target!r} with casting rule {casting!r}"
         raise TypeError(message)
 
 
@@ -282,29 +306,49 @@ def _general(ufunc: Any, args: tuple[Any, ...], kwargs: dict[str, Any], where: A
             raise MissingRuleError(message)
     if "casting" in kwargs or not LOOP_DTYPES.isdisjoint(kwargs):
         args = _as_told(ufunc, args, kwargs)
+    order, casting = kwargs.get("order"), kwargs.get("casting", "same_kind")
     if rule is not None:  # of a product, which knows no `where`
         value = apply.apply_rule(rule, args, {k: v for k, v in kwargs.items() if k in others})
-        return value if out is None else write_out(out, value)
-    if where is not True:
-        if out is None:
-            message = (
-                f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the other elements "
-                "undefined: pass out="
-            )
-            raise MissingRuleError(message)
-        # where the mask is false the function is not called: neither its value nor its partial
-        mask = _mask(where, plain(out).shape)
-        chosen = [np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args]
-        value = _value(ufunc, tuple(chosen))
-        for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
-            store.store(o, mask, v)
-        return out
-    value = _value(ufunc, args)
-    return value if out is None else write_out(out, value)
+    elif where is True:
+        value = _value(ufunc, args)
+    else:
+        return _masked(ufunc, args, out, where, casting)
+    value = _in_order(value, order, args)
+    return value if out is None else write_out(out, value, casting=casting)
+
+
+def _masked(ufunc: Any, args: tuple[Any, ...], out: Any, where: Any, casting: Any) -> Any:
+    """Call a ufunc where a mask is true; elsewhere neither its value nor its partial is taken."""
+    if out is None:
+        message = (
+            f"numpy.{ufunc.__name__}(..., where=mask) without out= leaves the other elements "
+            "undefined: pass out="
+        )
+        raise MissingRuleError(message)
+    mask = _mask(where, plain(out).shape)
+    chosen = [np.broadcast_to(a, mask.shape)[mask] if np.shape(plain(a)) else a for a in args]
+    value = _value(ufunc, tuple(chosen))
+    for o, v in zip(out, value, strict=True) if isinstance(out, tuple) else ((out, value),):
+        _check_castable(v, o, casting)
+        store.store(o, mask, v)
+    return out
 
 
 def _value(ufunc: Any, args: tuple[Any, ...]) -> Any:
     return ufunc(*args) if top_tag(args) is None else _simple(ufunc, args)
+
+
+def _in_order(value: Any, order: Any, args: tuple[Any, ...]) -> Any:
+    """New arrays in the ``order`` that a ufunc was told, which its rule does not know."""
+    if order in (None, "K", "k"):
+        return value
+    if isinstance(value, tuple):
+        return tuple(_in_order(v, order, args) for v in value)
+    if not isinstance(value, np.ndarray):
+        return value
+    if order in ("A", "a"):  # of the operands, not of the result
+        order = "F" if all(np.asarray(plain(a)).flags.f_contiguous for a in args) else "C"
+    return copied(value, order)
 
 
 def _as_told(ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, ...]:
@@ -361,7 +405,7 @@ def _at(ufunc: Any, args: tuple[Any, ...]) -> Any:
         return ufunc.at(*args)
     shape = plain(a).shape
     where = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)[index]
-    flat = np.unravel_index(where.ravel(), shape)
+    flat = np.unravel_index(where.ravel(), shape) if shape else ()
     values = [np.broadcast_to(_copied(explicit(b)), where.shape).reshape(-1) for b in rest]
     operation = _SUMS.get(ufunc)
     if operation is not None and type(a) is np.ndarray and top_tag(values) is not None:
@@ -399,7 +443,8 @@ def call_scalar_type(cls: Any, args: tuple[Any, ...]) -> Any:
             )
         if isinstance(x, np.ndarray) and np.ndim(plain(x)) and plain(x).dtype.type is cls:
             return x  # itself, not a copy
-        return cast(make_array(x), cls, copy=True)
+        made = cast(make_array(x), cls, copy=True)
+        return made if plain(made).ndim else store.load_dual(made, ())
     message = (
         f"a value that carries a derivative would become {cls.__name__} and lose it; if that is "
         "intended, use fwdad.stop_gradient(x)"

@@ -31,7 +31,7 @@ def _copyto(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     casting = bound.get("casting", "same_kind")
     into, given = (np.empty(0, _dtype(x)) for x in (dst, value))
     np.copyto(into, given, casting=casting)  # NumPy's own error
-    numpy_calls.write_out(dst, value, where)
+    numpy_calls.store_where(dst, value, where)
     return None
 
 

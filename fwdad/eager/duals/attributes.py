@@ -21,7 +21,9 @@ from fwdad.tangents.plain import plain
 
 def set_array_attribute(o: Any, name: str, value: Any) -> None:
     """Set an attribute: a store for ``real``, ``imag`` and ``flat``, a reshape for ``shape``."""
-    if name in ("real", "imag"):
+    if name == "imag" and plain(o).dtype.kind != "c":
+        plain(o).imag = 0  # raises NumPy's error
+    elif name in ("real", "imag"):
         store.store(getattr(o, name), Ellipsis, value)
     elif name == "flat":
         set_flat(o, value)
@@ -100,5 +102,5 @@ def _inherit(cls: type, *primals: type) -> None:
 
 _inherit(Array, np.ndarray)
 _inherit(Scalar, float, complex, np.float64, np.complex128, np.longdouble)
-Array.__copy__ = lambda o: copy_of(o)  # type: ignore[attr-defined]
-Array.__deepcopy__ = lambda o, memo: copy_of(o)  # type: ignore[attr-defined]
+Array.__copy__ = lambda o: copy_of(o, "K")  # type: ignore[attr-defined]
+Array.__deepcopy__ = lambda o, memo: copy_of(o, "K")  # type: ignore[attr-defined]

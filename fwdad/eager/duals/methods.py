@@ -13,7 +13,7 @@ from fwdad.core.register_into import enter_into
 from fwdad.eager.activity import is_active
 from fwdad.eager.calls import numpy_calls
 from fwdad.eager.calls.apply import primal_part
-from fwdad.eager.calls.creation import cast, make_array
+from fwdad.eager.calls.creation import cast, copied, make_array, with_values
 from fwdad.eager.calls.dispatch import call
 from fwdad.eager.duals.array import Array, wrap
 from fwdad.eager.duals.dual import leak
@@ -253,24 +253,15 @@ def _as_array(o: Any, dtype: Any = None, **options: Any) -> Any:
     return call(np.asarray, o, dtype, **options)
 
 
-@_method("copy", "__copy__")
+@_method("copy")
 def copy_of(o: Any, order: str = "C") -> Any:
     """A copy of an array with all tangents that its memory carries; a scalar itself."""
     return copied(explicit(o), order)
 
 
-def copied(o: Any, order: str = "C") -> Any:
-    """A copy of an array with the tangents of its own dual; a scalar itself."""
-    if type(o) is Scalar:
-        return o
-    if type(o) is Array:
-        return Array(copied(o.p, order), o.t, o.tag)
-    return o.copy(order)
-
-
-@_method("__deepcopy__")
-def _deepcopy(o: Any, _memo: Any = None) -> Any:
-    return copy_of(o)
+@_method("__copy__", "__deepcopy__")
+def _copied_by_module(o: Any, _memo: Any = None) -> Any:
+    return copy_of(o, "K")  # `copy.copy` keeps the layout
 
 
 @_method("astype")
@@ -284,7 +275,7 @@ def _astype(
 ) -> Any:
     del subok
     if np.dtype(dtype).kind == "O" and type(o) is Array:
-        made: Any = np.empty(o.shape, dtype="O")
+        made: Any = np.empty_like(plain(o), "O", order=order)
         for index in np.ndindex(*o.shape):
             made[index] = store.load_dual(o, index)
         return made
@@ -292,10 +283,9 @@ def _astype(
     if type(o) is Scalar:
         return numpy_calls.call_scalar_type(np.dtype(dtype).type, (o,))
     converted = cast(o, dtype, copy=False)
-    if isinstance_dual(o.p):
-        return converted if converted is not o or not copy else copy_of(o)
-    made = o.p.astype(dtype, order=order, casting=casting, copy=copy)  # in NumPy's own layout
-    return o if made is o.p else Array(made, converted.t, o.tag)
+    p = plain(o)
+    made = p.astype(dtype, order=order, casting=casting, copy=copy)  # in NumPy's own layout
+    return o if made is p else with_values(converted, made)
 
 
 @_method("item")

@@ -263,20 +263,10 @@ def _array_inplace(function: Any, plain_function: Any, a: Any, b: Any) -> Any:
         if plain_function in _SUMS and store.accumulate(a, b, plain_function):
             return a
     value = plain_function(explicit(a), b)
-    return numpy_calls.write_out(a, _fitting(a, value))
+    return numpy_calls.write_out(a, value)
 
 
 _SUMS = (operator.add, operator.sub)
-
-
-def _fitting(a: Any, value: Any) -> Any:
-    if np.shape(value) != a.shape and len(np.shape(value)) > a.ndim:
-        message = (
-            f"non-broadcastable output operand with shape {a.shape} doesn't match the broadcast "
-            f"shape {np.shape(value)}"
-        )
-        raise ValueError(message)
-    return value
 
 
 OPERATORS: dict[Any, Callable[..., Any]] = (

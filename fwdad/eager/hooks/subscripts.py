@@ -133,7 +133,7 @@ def delitem(o: Any, index: Any) -> None:
         log_container(o)
     else:
         log_object(o)
-    del o[index]
+    del plain(o)[index]  # arrays have NumPy's own error
 
 
 def check_key(table: dict[Any, Any], key: Any) -> None:

@@ -130,31 +130,13 @@ builtin(hasattr)(has_attribute)
 @builtin(inspect.signature)
 def _signature(tracer: Interpreter, f: Any, **options: Any) -> Any:
     if isinstance(f, Closure):
-        return native(_signature_of, f)
+        return native(lambda: f.__signature__)
     if isinstance(f, Method) and isinstance(f.function, types.FunctionType):
         f = types.MethodType(f.function, class_of(f.owner))  # whatever it is bound to
     elif isinstance(f, OfFunction) and f.kind is types.BuiltinMethodType:
         f = f.like
     by_source: Any = inspect.signature
     return tracer.inline.call_function(by_source, (f,), options)
-
-
-def _signature_of(f: Closure) -> inspect.Signature:
-    """The signature of a function that is defined inside; annotations are left out."""
-    given, kinds = f.node.args, inspect.Parameter
-    positional = [a.arg for a in (*given.posonlyargs, *given.args)]
-    defaults = dict(zip(reversed(positional), reversed(f.defaults), strict=False))
-    named = [
-        *((name, kinds.POSITIONAL_ONLY) for name in positional[: len(given.posonlyargs)]),
-        *((name, kinds.POSITIONAL_OR_KEYWORD) for name in positional[len(given.posonlyargs) :]),
-        *((a.arg, kinds.VAR_POSITIONAL) for a in [given.vararg] if a is not None),
-        *((a.arg, kinds.KEYWORD_ONLY) for a in given.kwonlyargs),
-        *((a.arg, kinds.VAR_KEYWORD) for a in [given.kwarg] if a is not None),
-    ]
-    defaults |= f.kw_defaults
-    return inspect.Signature(
-        [kinds(name, kind, default=defaults.get(name, kinds.empty)) for name, kind in named]
-    )
 
 
 @builtin(importlib.import_module)

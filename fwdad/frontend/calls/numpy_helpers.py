@@ -186,7 +186,11 @@ def _broadcast_arrays(tracer: Tracer, *arrays: Any, **options: Any) -> Any:
         return call(np.broadcast_arrays, arrays, options)
     copies = tuple(tracer.call(np.array, (a,), {}) for a in arrays)
     shape = tracer.call(np.shape, (call(np.broadcast_arrays, copies, options)[0],), {})
-    return tuple(tracer.call(np.broadcast_to, (a, shape), {}) for a in arrays)
+    views = tuple(tracer.call(np.broadcast_to, (a, shape), {}) for a in arrays)
+    for view in views:  # NumPy warns, and writes into all elements that are one in memory
+        made = tracer.recorder.as_symbol(view).value
+        tracer.recorder.unwritten[made] = "that np.broadcast_arrays returns: write into a copy"
+    return views
 
 
 @builtin(np.ndarray)

@@ -27,7 +27,7 @@ def updated_at(tracer: Tracer, f: Any, a: Any, index: Any, others: tuple[Any, ..
     if f in (np.add.at, np.subtract.at):
         return False
     kind = _kind(index)
-    once = isinstance(index, (int, slice)) or kind == "b" or (kind in "iu" and not index.ndim)
+    once = all(map(is_basic, parts)) or kind == "b" or (kind in "iu" and not index.ndim)
     if once:  # no element comes twice
         tracer.call(call_once, (f.__self__, a, index, *others), {})
         return True

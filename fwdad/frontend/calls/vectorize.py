@@ -112,7 +112,8 @@ def _call(tracer: Tracer, function: Any, options: Any, args: Any, kwargs: Any) -
 
 
 def _by_elements(tracer: Tracer, function: Any, options: Any, arrays: Any, dtypes: Any) -> Any:
-    rows, shape = tracer.call(vectorized.elements, (arrays,), {})
+    rows = tracer.call(vectorized.elements, (arrays,), {})
+    like = tracer.call(vectorized.like_result, (arrays,), {})
     first: tuple[Any, ...] = ()
     if dtypes is None:
         first = _first(tracer, function, rows, known=False)
@@ -121,7 +122,7 @@ def _by_elements(tracer: Tracer, function: Any, options: Any, arrays: Any, dtype
     kinds = tuple(_PYTHON[a.dtype.kind] for a in arrays)
     one = _Numbers(function, len(dtypes))
     return tracer.call(
-        vectorized.over_elements, (one, rows, shape, kinds, tuple(dtypes), known_first), {}
+        vectorized.over_elements, (one, rows, like, kinds, tuple(dtypes), known_first), {}
     )
 
 

@@ -358,7 +358,7 @@ class Differentiated:
         """The arguments, with copies of those that f writes or returns."""
         returned = set() if lends else memory(block.results, memory_of(Program("", block)))
         return [
-            self.tracer.recorder.apply(np.ndarray.copy, (x,), {}) if w or p in returned else x
+            self.tracer.recorder.apply(np.ndarray.copy, (x, "K"), {}) if w or p in returned else x
             for x, p, w in zip(given, block.params, written, strict=True)
         ]
 

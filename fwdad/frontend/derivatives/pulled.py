@@ -201,7 +201,7 @@ def in_own_memory(at: Differentiated, bars: list[Any], others: list[Any], first:
     for bar in bars:
         if type(bar) is Symbol and bar.is_array:
             held = memory(bar.value, roots)
-            if held & taken or not held <= own or recorder.definitions.is_broadcast(bar.value):
+            if held & taken or not held <= own or recorder.definitions.is_read_only(bar.value):
                 bar = recorder.apply(np.ndarray.copy, (bar,), {})
             taken |= held
         found.append(bar)

@@ -103,7 +103,7 @@ def _slope(f, h, axis, order):
             first = a * at(0) + b * at(1) + c * at(2)
             a, b, c = 0.5 / h, -2.0 / h, 1.5 / h
             last = a * at(-3) + b * at(-2) + c * at(-1)
-        return np.concatenate([first, middle, last], axis=axis)
+        return _joined(f, first, middle, last, axis)
     if h.ndim == 1 and h.shape[0] != n:
         raise ValueError("when 1d, distances must match the length of the corresponding dimension")
     d = np.diff(h)
@@ -129,4 +129,13 @@ def _slope(f, h, axis, order):
             - (q + p) / (p * q) * at(-2)
             + (2.0 * q + p) / (q * (p + q)) * at(-1)
         )
-    return np.concatenate([first, middle, last], axis=axis)
+    return _joined(f, first, middle, last, axis)
+
+
+def _joined(f, first, middle, last, axis):
+    """Slopes at the ends and between, in the dtype and the memory order of what they are of."""
+    y = np.empty_like(f)
+    y[along(axis, slice(0, 1))] = first
+    y[along(axis, slice(1, -1))] = middle
+    y[along(axis, slice(-1, None))] = last
+    return y

@@ -43,17 +43,27 @@ def delete(arr, obj, axis=None):
     arr = np.asarray(arr)
     axis = in_rank(axis, arr.ndim)
     n = arr.shape[axis]
+    if isinstance(obj, (list, tuple)) and len(obj) == 1:
+        obj = obj[0]
     if isinstance(obj, (int, np.integer)):
         if obj < -n or obj >= n:
             raise IndexError("index is out of bounds for the axis")
         k = obj % n
-        parts = [arr[along(axis, slice(None, k))], arr[along(axis, slice(k + 1, None))]]
-        return np.concatenate(parts, axis=axis)
-    if isinstance(obj, (list, tuple)) and len(obj) == 0:
-        return arr.copy()
+        y = _longer(arr, axis, -1)
+        y[along(axis, slice(None, k))] = arr[along(axis, slice(None, k))]
+        y[along(axis, slice(k, None))] = arr[along(axis, slice(k + 1, None))]
+        return y
     keep = np.ones(n, dtype=bool)
-    keep[np.asarray(obj)] = False
+    if not isinstance(obj, (list, tuple)) or len(obj) > 0:
+        keep[np.asarray(obj)] = False
     return arr[along(axis, keep)]
+
+
+def _longer(a, axis, by):
+    """A new array that is longer along an axis, in the memory order of an array."""
+    shape = list(a.shape)
+    shape[axis] = shape[axis] + by
+    return np.empty_like(a, order="A", shape=tuple(shape))
 
 
 @stands_for(np.insert)
@@ -69,11 +79,12 @@ def insert(arr, obj, values, axis=None):
             raise IndexError("index is out of bounds for the axis")
         k = obj + n if obj < 0 else obj
         values = np.moveaxis(_of_rank(values, arr.ndim), 0, axis)
-        shape = list(arr.shape)
-        shape[axis] = values.shape[axis]
-        new = np.broadcast_to(values, tuple(shape))
-        before, after = along(axis, slice(None, k)), along(axis, slice(k, None))
-        return np.concatenate([arr[before], new, arr[after]], axis=axis)
+        count = values.shape[axis]
+        y = _longer(arr, axis, count)
+        y[along(axis, slice(None, k))] = arr[along(axis, slice(None, k))]
+        y[along(axis, slice(k, k + count))] = values
+        y[along(axis, slice(k + count, None))] = arr[along(axis, slice(k, None))]
+        return y
     if not isinstance(obj, (list, tuple)) or arr.ndim > 1 or values.ndim > 1:
         return NotImplemented
     places = [known(i) for i in obj]

@@ -27,11 +27,16 @@ def quantile(a, q, axis=None, method="linear", keepdims=False):
     if rows.ndim == 1:
         y, last = _between(rows[low], rows[high], at - low), rows[-1]
     else:
-        y, last = _between(rows[..., low], rows[..., high], at - low), rows[..., -1]
-    if np.ndim(q) > 0:
-        last = np.asarray(last)[..., None] if rows.ndim > 1 else last
+        t = at - low
+        t = t.reshape((-1,) + (1,) * (rows.ndim - 1)) if np.ndim(q) > 0 else t
+        y, last = _between(_taken(rows, low), _taken(rows, high), t), _taken(rows, -1)
     y = _of_dtype(np.where(np.isnan(last), last, y), q, rows)
     return _placed(y, q, a.ndim, axis, keepdims)
+
+
+def _taken(rows, at):
+    """Items of all rows at some places: these places are the first axis, as NumPy has it."""
+    return np.take(np.moveaxis(rows, -1, 0), at, axis=0)
 
 
 @stands_for(np.nanpercentile)
@@ -41,11 +46,18 @@ def nanpercentile(a, q, axis=None, method="linear", keepdims=False):
 
 @stands_for(np.nanmedian)
 def nanmedian(a, axis=None, keepdims=False):
-    return nanquantile(a, 0.5, axis, "linear", keepdims)
+    return _nan_quantile(a, 0.5, axis, "linear", keepdims)
 
 
 @stands_for(np.nanquantile)
 def nanquantile(a, q, axis=None, method="linear", keepdims=False):
+    y = _nan_quantile(a, q, axis, method, keepdims)
+    if y is NotImplemented:
+        return NotImplemented
+    return y.copy() if np.ndim(y) > 1 else y  # row by row, as NumPy fills it
+
+
+def _nan_quantile(a, q, axis, method, keepdims):
     a = np.asarray(a)
     if method != "linear" or a.dtype.kind != "f" or isinstance(axis, (tuple, list)):
         return NotImplemented
@@ -95,8 +107,6 @@ def _between(low, high, t):
 
 def _placed(y, q, rank, axis, keepdims):
     """A statistic with its quantiles in front, and with the reduced axis if ``keepdims``."""
-    if np.ndim(q) > 0:
-        y = np.moveaxis(y, -1, 0)
     if keepdims:
         axes = tuple(range(rank)) if axis is None else (axis % rank,)
         for k in axes:

@@ -40,6 +40,15 @@ def in_rank(axis: Any, rank: int) -> int:
     return axis % rank
 
 
+def in_order_of(like: Any, y: Any) -> Any:
+    """An array, and in the memory order of another one of its shape."""
+    if y.ndim < 2:
+        return y
+    made = np.empty_like(like, dtype=y.dtype)
+    made[...] = y
+    return made
+
+
 def along(axis: int, part: Any) -> tuple[Any, ...]:
     """The index of a part along an axis."""
     return (slice(None),) * axis + (part,)

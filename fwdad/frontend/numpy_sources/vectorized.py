@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from fwdad.frontend.numpy_sources.table import in_order_of
+
 _EMPTY = "cannot call `vectorize` on size 0 inputs unless `otypes` is set"
 
 
 def elements(arrays):
-    """The elements of broadcast arrays, as vectors, and the common shape."""
+    """The elements of broadcast arrays, as vectors."""
     if len(arrays) == 1:
-        return [np.reshape(arrays[0], -1)], arrays[0].shape
+        return [np.reshape(arrays[0], -1)]
     shape = np.broadcast_arrays(*arrays)[0].shape
-    return [np.reshape(np.broadcast_to(a, shape), -1) for a in arrays], shape
+    return [np.reshape(np.broadcast_to(a, shape), -1) for a in arrays]
+
+
+def like_result(arrays):
+    """An array in the memory order of the results of a function of the elements of arrays."""
+    like = np.logical_not(arrays[0])
+    for a in arrays[1:]:
+        like = np.logical_or(like, a)
+    return like
 
 
 def first_result(function, rows):
@@ -31,7 +41,7 @@ def check_some(n):
         raise ValueError(_EMPTY)
 
 
-def over_elements(function, rows, shape, kinds, dtypes, given):
+def over_elements(function, rows, like, kinds, dtypes, given):
     """Call a function for Python numbers; ``given`` has the first results, or is empty."""
     n = len(rows[0])
     made = [np.empty(n, t) for t in dtypes]
@@ -45,7 +55,7 @@ def over_elements(function, rows, shape, kinds, dtypes, given):
         else:
             for j in tuple(range(len(made))):
                 made[j][k] = found[j]
-    return [np.reshape(y, shape) for y in made]
+    return [in_order_of(like, np.reshape(y, like.shape)) for y in made]
 
 
 def check_lengths(lengths):

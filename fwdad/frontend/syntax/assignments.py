@@ -191,7 +191,7 @@ class Assignments:
             return
         try:
             self.recorder.update(self.recorder.as_symbol(a), index, function, value)
-        except (IndexError, TypeError) as error:
+        except (IndexError, TypeError, ValueError) as error:
             raise AlwaysRaises(error) from error
 
     def run_Delete(self, node: ast.Delete) -> None:

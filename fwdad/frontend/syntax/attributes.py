@@ -217,6 +217,9 @@ class Attributes:
     def set_attribute(self, o: Any, name: str, value: Any) -> None:
         """``o.name = value``."""
         if type(o) is Symbol or isinstance(o, np.ndarray):
+            if type(o) is Symbol and o.is_array and name == "imag" and o.dtype.kind != "c":
+                message = "array does not have imaginary part to set"
+                raise AlwaysRaises(TypeError, (message,))
             if type(o) is Symbol and o.is_array and name in ("real", "imag"):
                 part = self._symbol_attribute(o, name)
                 if type(value) is not Symbol or value.value is not part.value:

@@ -17,8 +17,16 @@ from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.analysis.alias import aliased_arguments
+from fwdad.ir.analysis.layout import order_of
+from fwdad.ir.ops import Apply
+from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import INT, Number, Type, is_static_array, number_type
+from fwdad.ops import Memory, record_of
+
+_IN_ORDER = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
+"""Functions that return an array in one memory order: itself, if it is in that order."""
 
 
 class Conditions:
@@ -135,6 +143,12 @@ class Conditions:
                     else not present
                 )
         found: Any = a is b
+        for x, y in ((a, b), (b, a)):
+            order = self._order_of_itself(x, y)
+            if order is None:
+                continue
+            found = self._is_in_order(y, order)
+            return found if same else self.negated(found)
         if Symbol in (type(a), type(b)):
             found = type(a) is type(b) and a.value is b.value
             t = self._of_few_objects(a, b)
@@ -144,6 +158,27 @@ class Conditions:
             if not found and t is not None:
                 found = self._is_same_number(a, b)
         return found if same else not found
+
+    def _order_of_itself(self, a: Any, b: Any) -> Any:
+        """The memory order in which a call returns its argument b itself as a, or None."""
+        if not type(a) is type(b) is Symbol or a.type != b.type:
+            return None
+        op = self.recorder.definitions.made_by(a.value)
+        if not isinstance(op, Apply) or op.args[:1] != (b.value,):
+            return None
+        record = record_of(op.function)
+        if not record.passes or record.memory is not Memory.MAYBE or not aliased_arguments(op):
+            return None
+        return _IN_ORDER.get(op.function) or order_of(op, "K")
+
+    def _is_in_order(self, a: Symbol, order: str) -> Any:
+        """Whether an array is contiguous in an order, so that it need not be copied."""
+        if order not in ("C", "F", "K"):
+            message = f"`is` of an array and what is made of it in order {order!r} cannot be traced"
+            raise UntraceableError(message, self.position.location())
+        if order == "F":
+            a = self.recorder.apply(np.transpose, (a,), {})
+        return order == "K" or self.recorder.apply(is_c_contiguous, (a,), {})
 
     def _is_same_number(self, *numbers: Any) -> bool:
         """Whether two numbers are one object: of those from outside, the objects must stay."""

@@ -170,7 +170,7 @@ class Subscripts:
             try:
                 self._check_mask(o, index, value)
                 self.recorder.store(o, index, self.values.number(value))
-            except (IndexError, TypeError) as error:
+            except (IndexError, TypeError, ValueError) as error:
                 raise AlwaysRaises(error) from error
             return
         method = self.values.python_method(o, "__setitem__")
@@ -202,6 +202,8 @@ class Subscripts:
             return
         if isinstance(o, growing.Items):
             o.refused("`del` of an item of")
+        if isinstance(o, np.ndarray) or (type(o) is Symbol and o.is_array):
+            raise AlwaysRaises(ValueError, ("cannot delete array elements",))
         if not isinstance(o, CONTAINERS):
             message = f"`del` of an item of {type_in_words(o)} cannot be traced"
             raise UntraceableError(message, self.position.location())

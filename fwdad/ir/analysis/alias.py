@@ -59,11 +59,19 @@ def _copies(op: Apply) -> bool:
         return arrays > 1 or _letters(op) == "summed"
     if op.function is np.diag:  # of a vector it is a matrix of its own
         return op.outputs[0].type.ndim == 2
-    if op.function is np.imag:  # of real numbers it is zeros, which nobody may write into
-        return all(v.type.dtype.kind != "c" for v in values_in(op.args))
-    if _converts(op):
+    if _makes_zeros(op) or _converts(op):
         return True
     return op.function is np.ndarray.astype and op.kwargs.get("copy", True) is True
+
+
+def _makes_zeros(op: Apply) -> bool:
+    """Whether a call takes the imaginary part of real numbers: zeros, which nobody may write."""
+    return op.function is np.imag and all(v.type.dtype.kind != "c" for v in values_in(op.args))
+
+
+def returns_read_only(op: Apply) -> bool:
+    """Whether NumPy makes an array read-only that a call returns."""
+    return record_of(op.function).read_only or _makes_zeros(op)
 
 
 def _converts(op: Apply) -> bool:

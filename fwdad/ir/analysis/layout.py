@@ -342,10 +342,14 @@ def _order_of_new(op: Apply, worst: Order) -> Order:
     order, layout = order_of(op, ""), record_of(op.function).layout
     if order == "C" or (layout is Layout.C and not order):
         return Order.ROWS
+    if order == "K" and layout is Layout.C:  # which is where no order is given
+        layout = Layout.KEPT
     if layout is Layout.UNKNOWN and _is_elementwise(op.function):
         layout = Layout.ELEMENTWISE
     kept = layout in _WORST and worst <= _WORST[layout]
-    return Order.ROWS if order in ("", "K") and kept else Order.ANY
+    if order == "A":  # "F" where all arguments are, and not "C" as well
+        kept = worst is Order.ROWS
+    return Order.ROWS if order in ("", "K", "A") and kept else Order.ANY
 
 
 def _new(v: Value, order: Order) -> tuple[Order, Like]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from fwdad.errors import AliasedArgumentError, UntraceableError
+from fwdad.ir.builder.index_parts import check_rank
 from fwdad.ir.ops import is_array, values_in
+from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.primitives.view_mirrors import lie_apart
 from fwdad.ir.symbol import Recording, Symbol
 from fwdad.ir.types import BOOL
@@ -59,10 +61,27 @@ def apply_writer(
 
 
 def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Record a ufunc without the options common to all ufuncs, which its rule rejects."""
+    """Record a ufunc without the options common to all ufuncs, which its rule rejects.
+
+    The results are copied into the ``order`` that was asked for.
+    """
     rest = {key: a for key, a in kwargs.items() if key not in OF_UFUNCS}
+    order = kwargs.get("order") or "K"
+    if order not in ("K", "C", "F"):
+        message = f"{function_name(ufunc)} with dtype= and order={order!r} cannot be traced"
+        raise UntraceableError(message, recorder.place())
+    y = recorder.apply(ufunc, _cast(recorder, ufunc, args, kwargs), rest)
+    if order == "K":
+        return y
+    made = [recorder.apply(np.ndarray.copy, (part, order), {}) if part.is_array else part
+            for part in (y if isinstance(y, tuple) else (y,))]  # fmt: skip
+    return tuple(made) if isinstance(y, tuple) else made[0]
+
+
+def _cast(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The operands of a ufunc as the options require."""
     if all(kwargs.get(key) is None for key in LOOP_DTYPES):
-        return recorder.apply(ufunc, args, rest)
+        return args
     arrays = [recorder.as_symbol(np.asarray(a) if type(a) in _LISTS else a) for a in args]
     given = [
         _OF_PYTHON.get(a.type.dtype.kind, a.type.dtype)
@@ -79,7 +98,7 @@ def cast_before(recorder: Recording, ufunc: Any, args: Any, kwargs: dict[str, An
             return recorder.apply(np.ndarray.astype, (a, wanted), {})
         return recorder.apply(wanted.type, (a,), {})
 
-    return recorder.apply(ufunc, tuple(map(cast, arrays, found)), rest)
+    return tuple(map(cast, arrays, found))
 
 
 def with_arrays(
@@ -135,6 +154,7 @@ def apply_out(
     where = kwargs.pop("where", True) if of_out else True
     if record_of(function).writes_early and out is not None:
         check_apart(recorder, recorder.as_symbol(out), [args, list(kwargs.values())])
+    casting = kwargs.get("casting", "same_kind")
     results = recorder.apply(function, args, kwargs)
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
@@ -147,7 +167,10 @@ def apply_out(
         if not isinstance(target, np.ndarray) and not getattr(target, "is_array", False):
             raise TypeError("return arrays must be of ArrayType")
         into = recorder.as_symbol(target)
-        if not np.can_cast(y.type.dtype, into.type.dtype, "same_kind"):
+        check_rank(into.type.ndim, y.type)
+        if record_of(function).out_as_made:
+            _check_as_made(recorder, into, y)
+        if not np.can_cast(y.type.dtype, into.type.dtype, casting):
             message = (
                 f"cannot store {y.type} into an `out` array of dtype {into.type.dtype}: give "
                 "an array of a wider dtype"
@@ -160,6 +183,19 @@ def apply_out(
     if isinstance(out, tuple):
         return tuple(y if t is None else t for t, y in zip(out, results, strict=True))
     return out
+
+
+def _check_as_made(recorder: Recording, into: Symbol, y: Symbol) -> None:
+    """Check that an array is like the one which a function has made, as NumPy requires."""
+    message = (
+        "output array is not acceptable (must have the right datatype, number of dimensions, and "
+        "be a C-Array)"
+    )
+    alike = into.type.dtype == y.type.dtype and into.type.ndim == y.type.ndim
+    if not alike or (into.is_array and not same_shape(into.shape, y.shape)):
+        raise ValueError(message)
+    holds = recorder.apply(is_c_contiguous, (into,), {})
+    recorder.check(holds, ValueError, (message,), recorder.place())
 
 
 def _lengths_of_out(signature: str) -> set[str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-import numpy as np
-
-from fwdad.ir.analysis.alias import aliased_arguments
+from fwdad.ir.analysis.alias import aliased_arguments, returns_read_only
 from fwdad.ir.ops import (
     Apply,
     Block,
@@ -20,6 +18,7 @@ from fwdad.ir.ops import (
     values_in,
     walk,
 )
+from fwdad.ops import Memory, record_of
 
 
 class Definitions:
@@ -58,16 +57,21 @@ class Definitions:
             value = op.array
         return True
 
-    def is_broadcast(self, value: Value) -> bool:
-        """Whether an array is certainly a view that repeats elements, which is read-only."""
-        op = self._made_by.get(value)
-        if isinstance(op, Load) and op.view:
-            return self.is_broadcast(op.array)
-        if not isinstance(op, Apply):
-            return False
-        if op.function is np.broadcast_to:
-            return True
-        return any(self.is_broadcast(v) for v in values_in(aliased_arguments(op)))
+    def is_read_only(self, value: Value) -> bool:
+        """Whether an array is certainly one that NumPy makes read-only, or a view of one."""
+        while True:
+            op = self._made_by.get(value)
+            if isinstance(op, Apply):
+                if returns_read_only(op):
+                    return True
+                given = [v for v in values_in(aliased_arguments(op)) if is_array(v)]
+                if record_of(op.function).memory is not Memory.VIEW or len(given) != 1:
+                    return False
+                (value,) = given
+            elif isinstance(op, Load) and op.view and type(op.array) is Value:
+                value = op.array
+            else:
+                return False
 
     def owners(self, value: Value) -> set[Value]:
         """The arrays that a value may alias, including itself, as far as is known."""

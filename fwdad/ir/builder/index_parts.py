@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import Number
+from fwdad.ir.types import ArrayType, Number
 from fwdad.ops.record import also
 
 
@@ -77,6 +79,60 @@ def check_index(at: tuple[Any, ...], rank: int) -> None:
         message = f"too many indices for array: array is {rank}-dimensional, but {used} were "
         message += "indexed"
         raise IndexError(message)
+
+
+def selected_rank(at: tuple[Any, ...], rank: int) -> int:
+    """How many axes ``a[at]`` has, of an array of some rank."""
+    kept, arrays = 0, [0]
+    for i in at:
+        if i is None or isinstance(i, slice):
+            kept += 1
+        if i is None or i is Ellipsis:
+            continue
+        if is_mask(i):
+            rank -= mask_rank(i)
+            arrays.append(1)
+            continue
+        rank -= 1
+        if not is_basic(i):
+            arrays.append(i.type.ndim if type(i) is Symbol else np.ndim(i))
+    return kept + rank + max(arrays)
+
+
+def check_value(at: tuple[Any, ...], rank: int, value: Any) -> None:
+    """Raise NumPy's ``ValueError`` for an array that is stored where there is one number."""
+    if any(i is Ellipsis for i in at) or selected_rank(at, rank):
+        return
+    if type(value) is Symbol:
+        given = value.type.shape if value.is_array else ()
+    else:
+        given = np.shape(value) if isinstance(value, (np.ndarray, list, tuple)) else ()
+    one = _takes_one() and not isinstance(value, (list, tuple))
+    if given and not (one and all(type(n) is int and n == 1 for n in given)):
+        message = "setting an array element with a sequence."
+        raise ValueError(message)
+
+
+@cache
+def _takes_one() -> bool:
+    """Whether NumPy stores an array of one element as a number, as it did before version 2.4."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.zeros(1)[0] = np.zeros(1)
+    except ValueError:
+        return False
+    return True
+
+
+def check_rank(rank: int, given: Any) -> None:
+    """Raise NumPy's ``ValueError`` for a result of more axes than the array it is written into."""
+    if isinstance(given, ArrayType) and given.ndim > rank:
+        message = (
+            f"non-broadcastable output operand: an array of {rank} axes cannot hold a result of "
+            f"{given.ndim}"
+        )
+        raise ValueError(message)
 
 
 def sample_index(a: Any, at: tuple[Any, ...]) -> Any:

@@ -26,7 +26,7 @@ from fwdad.ir.builder.canonical import (
 from fwdad.ir.builder.definitions import Definitions
 from fwdad.ir.builder.examples import Examples
 from fwdad.ir.builder.heap_journal import Journal, Region
-from fwdad.ir.builder.index_parts import check_index
+from fwdad.ir.builder.index_parts import check_index, check_rank, check_value, selected_rank
 from fwdad.ir.builder.indexing import Indexing
 from fwdad.ir.builder.shape_env import KnownLengths, LengthNeededError, length_if_any, length_of
 from fwdad.ir.leaves import Leaves
@@ -486,6 +486,8 @@ class Recorder:
     def update(self, a: Symbol, index: Any, function: Callable[..., Any], value: Any) -> None:
         """Record ``a[index] op= value``, in place."""
         a, at, value = self._written(a, index, value)
+        if a.is_array and type(value) is Symbol:
+            check_rank(selected_rank(at, a.value.type.ndim), value.type)
         self.emit(Update(a.value, self.operand(at), function, self.operand(value)))
 
     def _written(self, a: Symbol, index: Any, value: Any) -> tuple[Symbol, tuple[Any, ...], Any]:
@@ -498,6 +500,11 @@ class Recorder:
         at = self.indexing.at(index)
         if isinstance(a.value.type, ArrayType):
             check_index(at, a.value.type.ndim)
+            check_value(at, a.value.type.ndim, value)
+            if self.definitions.is_read_only(a.value):
+                if self.definitions.owners(a.value).isdisjoint(self.unwritten):
+                    message = "assignment destination is read-only"
+                    raise ValueError(message)
         return *self.indexing.beside(a, at), value
 
     def store_where(self, a: Symbol, value: Any, where: Any) -> None:

@@ -70,6 +70,9 @@ class Memory:
         with_shadows = [v for v in aliased if self.state.has_shadow(v)]
         if not with_shadows or not any(is_array(v) for v in op.outputs):
             return
+        if self._reads_in_memory_order(op, with_shadows[0]):  # that of lanes is another
+            self._refuse_later_writes(op)
+            return
         if (
             with_shadows[0] in self.state.views
             and record_of(op.function).mirrored
@@ -97,6 +100,16 @@ class Memory:
                 # its lengths are v's
                 lanes.value.type = self.state.lanes_type(self.state.here(v).type)
             return
+        self._refuse_later_writes(op)
+
+    def _reads_in_memory_order(self, op: Apply, a: Value) -> bool:
+        """Whether elements come in the order of memory that may not be C-contiguous."""
+        if not record_of(op.function).reads_in_order or order_of(op) not in ("K", "A"):
+            return False
+        return self._orders(self.recorder.rows).of(a) is not Order.ROWS
+
+    def _refuse_later_writes(self, op: Apply) -> None:
+        """Raise if memory is written later of which a view has no lanes that are one, too."""
         called = op.function.function if isinstance(op.function, Leaves) else op.function
         library = (getattr(called, "__module__", None) or "").split(".")[0]
         if library == "numpy" and self._is_written_later(op):
@@ -171,6 +184,8 @@ class Memory:
             if rule is None or op.args[place] is not a:
                 return []
             bound, options = rule.binder.bind(*self.state.symbols((op.args, op.kwargs)))
+            if record_of(op.function).reads_in_order and order_of(op) in ("K", "A"):
+                options = {**options, "order": "C"}  # of memory that is C-contiguous
             tangents = [shadow if k == place else ZERO for k in range(len(bound))]
             dots = written_down(rule, rule.body)(bound, tuple(tangents), **options)[1]
             dots = list(dots) if isinstance(dots, (tuple, list)) else [dots]

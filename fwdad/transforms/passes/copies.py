@@ -78,4 +78,4 @@ def _is_copy(op: Op) -> bool:
         return False
     if op.function is np.broadcast_to and len(op.args) == 2:
         return is_array(op.args[0]) and op.args[0].type == op.outputs[0].type
-    return op.function is np.ndarray.copy and len(op.args) == 1
+    return op.function is np.ndarray.copy and op.args[1:] in ((), ("K",))

@@ -145,15 +145,15 @@ def flat_into_itself(a):
 
 
 @refuses(
-    "`np.multiply.at` and other ufuncs' `at`, but `add` and `subtract`, at a tuple of other things "
-    "than arrays of one axis, on arrays that carry derivatives",
+    "`np.multiply.at` and other ufuncs' `at`, but `add` and `subtract`, at a tuple of arrays of "
+    "several axes, or of arrays and slices, on arrays that carry derivatives",
     V,
     part="Write it as an assignment",
 )
 def derivative_of_at(a):
     def f(x):
-        y = x * 1.0
-        np.multiply.at(y, (slice(2),), 2.0)  # here
+        y = x[:, None] * 1.0
+        np.multiply.at(y, (slice(2), [0]), 2.0)  # here
         return y
 
     return fwdad.jacobian(f, a)

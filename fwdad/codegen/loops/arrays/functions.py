@@ -227,8 +227,9 @@ def _ones_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
 
 
 @handles(np.empty_like)
-def _empty_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
-    return w.arrays.empty(lengths_like(w, a), op.outputs[0].type.dtype, op.outputs[0])
+def _empty_like(w: Parts, op, a, dtype=None, order="K", shape=None):  # noqa: ARG001
+    lengths = lengths_like(w, a) if shape is None else shape_text(w, shape)
+    return w.arrays.empty(lengths, op.outputs[0].type.dtype, op.outputs[0])
 
 
 @handles(np.full_like)
