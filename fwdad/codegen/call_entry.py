@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fwdad.codegen.numba_support import CHECK_BOUNDS, CannotCompileError, have_numba
-from fwdad.codegen.numpy_backend.source import Source, compiled, numpy_source
+from fwdad.codegen.numpy_backend.source import Source, compiled, note_places, numpy_source
 from fwdad.core.fallbacks import report
 from fwdad.core.generated_source import define
 from fwdad.errors import BoundsError
@@ -219,6 +219,7 @@ class _Entry:
         if new and self._serves(leaves):
             return self._fast(*leaves)
         if self._once and not (new or not self._serves(leaves)):
+            note_places(error, self._machine.source)
             raise error
         result = self.plain.run(*leaves)
         if CHECK_BOUNDS and isinstance(error, IndexError):  # raised by a run-time helper

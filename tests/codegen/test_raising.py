@@ -143,3 +143,35 @@ def test_calls_are_right_after_one_that_raised(way: Any) -> None:
         with pytest.raises(IndexError):
             f(x, OUTSIDE)
     np.testing.assert_array_equal(x, np.linspace(0.5, 1.0, 5))
+
+
+LOG = np.zeros(2)
+
+
+def noted(x: Any) -> Any:
+    LOG[0] += 1.0
+    if x[0] > 0.2:
+        raise ValueError("too much")
+    return np.sum(x)
+
+
+def noted_in_a_loop(x: Any) -> Any:
+    total = 0.0
+    for k in range(len(x)):
+        LOG[0] += 1.0
+        if x[k] > 0.2:
+            raise ValueError("too much")
+        total += x[k]
+    return total
+
+
+@pytest.mark.parametrize("f", [noted, noted_in_a_loop])
+def test_what_is_not_run_again_names_its_line(f: Any) -> None:
+    """A program that has written stops where it raised, and says where that is."""
+    g = fwdad.jit(f)
+    for _ in range(2):
+        LOG[:] = 0.0
+        with pytest.raises(ValueError, match="too much") as raised:
+            g(np.array([0.7, 0.1]))
+        assert LOG[0] == 1.0
+        assert any('raise ValueError("too much")' in note for note in raised.value.__notes__)

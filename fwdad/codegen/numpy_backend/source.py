@@ -129,7 +129,7 @@ def compiled(source: Source) -> Callable[..., Any]:
     if source.quiet:
         code, places = free_dead_arrays(source.code, source.places, source.arrays)
         source = replace(source, code=code, places=places)
-    function, name = defined(source), filename(source)
+    function = defined(source)
 
     def deep(*leaves: Any) -> Any:
         with HigherLimit() as raised, raised:
@@ -141,7 +141,7 @@ def compiled(source: Source) -> Callable[..., Any]:
         try:
             return run(*leaves)
         except Exception as error:  # whatever the program raises gets its location
-            _note_place(error, name, source)
+            note_places(error, source)
             raise
 
     def quiet(*leaves: Any) -> Any:
@@ -155,10 +155,10 @@ def filename(source: Source) -> str:
     return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # the same in each process
 
 
-def _note_place(error: Exception, name: str, source: Source) -> None:
+def note_places(error: Exception, source: Source) -> None:
     """Note in an error the user's lines that its lines of generated source come from."""
-    trace = error.__traceback__
+    trace, name = error.__traceback__, f"<fwdad {source.name} "
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:
+        if trace.tb_frame.f_code.co_filename.startswith(name) and trace.tb_lineno:
             note_place(error, source.places[trace.tb_lineno - 1])
         trace = trace.tb_next
