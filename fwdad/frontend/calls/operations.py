@@ -28,7 +28,7 @@ from fwdad.frontend.calls.purity import is_impure, is_of_package
 from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
 from fwdad.frontend.syntax import iteration, static_arrays
-from fwdad.frontend.syntax.raising import native
+from fwdad.frontend.syntax.raising import native, recorded
 from fwdad.frontend.syntax.texts import text_of_method
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import are_plain, is_pure
@@ -123,7 +123,7 @@ class OperationCalls:
             return self.recorder.mutate(f, (target, *others), kwargs)
         if isinstance(f, types.FunctionType) or is_known(f):
             args, kwargs = self.static_options(f, args, kwargs)
-            return self.recorder.apply(f, args, kwargs)
+            return recorded(self.recorder.apply, f, args, kwargs)
         message = (
             f"{function_name(f)} has no rule and no Python source, so it cannot be traced: give "
             "it a rule (fwdad.frule)"

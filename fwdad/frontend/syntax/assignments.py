@@ -14,7 +14,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.growing_lists import growing, growing_use
-from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.raising import AlwaysRaises, recorded
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.subscripts import Subscripts
 from fwdad.frontend.syntax.tracer import Tracer
@@ -189,10 +189,7 @@ class Assignments:
             old = self.tracer.subscript(a, index)
             self.recorder.store(a, index, self.augmented(function, old, value))
             return
-        try:
-            self.recorder.update(self.recorder.as_symbol(a), index, function, value)
-        except (IndexError, TypeError, ValueError) as error:
-            raise AlwaysRaises(error) from error
+        recorded(self.recorder.update, self.recorder.as_symbol(a), index, function, value)
 
     def run_Delete(self, node: ast.Delete) -> None:
         for target in _flat(node.targets):

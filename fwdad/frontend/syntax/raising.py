@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.fallbacks import Raised, origin
 from fwdad.errors import Location, UntraceableError
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
@@ -78,6 +79,16 @@ def native(function: Callable[..., Any], *args: Any) -> Any:
         for inner in _chain(error, around):
             if isinstance(inner, UntraceableError):  # C code raises its own where a value
                 raise inner from None  # refuses to be a number
+        raise AlwaysRaises(error) from error
+
+
+def recorded(record: Callable[..., Any], *args: Any) -> Any:
+    """Record an operation; where our code raises what NumPy would, the program raises that."""
+    try:
+        return record(*args)
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        if isinstance(error, RecursionError) or origin(error).by is not Raised.MEANT:
+            raise
         raise AlwaysRaises(error) from error
 
 

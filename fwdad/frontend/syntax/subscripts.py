@@ -19,7 +19,7 @@ from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists import growing
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Mapped, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
-from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.raising import AlwaysRaises, native, recorded
 from fwdad.frontend.syntax.symbols import Maybe, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.builder.canonical import check_apart
@@ -87,10 +87,7 @@ class Subscripts:
                 if isinstance(index, tuple) and not index:
                     return o
                 o = self.recorder.apply(np.asarray, (o,), {})
-            try:
-                return self.recorder.load(o, index)
-            except IndexError as error:
-                raise AlwaysRaises(error) from error
+            return recorded(self.recorder.load, o, index)
         method = self.values.python_method(o, "__getitem__")
         if method is not None:
             return self.tracer.call(method, (o, index), {})
@@ -167,11 +164,8 @@ class Subscripts:
         o = self.recorder.as_symbol(o) if isinstance(o, np.ndarray) else o
         index = self._position(o, index)
         if type(o) is Symbol:
-            try:
-                self._check_mask(o, index, value)
-                self.recorder.store(o, index, self.values.number(value))
-            except (IndexError, TypeError, ValueError) as error:
-                raise AlwaysRaises(error) from error
+            recorded(self._check_mask, o, index, value)
+            recorded(self.recorder.store, o, index, self.values.number(value))
             return
         method = self.values.python_method(o, "__setitem__")
         if method is not None:
