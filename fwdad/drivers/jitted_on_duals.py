@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,12 +86,23 @@ def push_on_duals(f: Jitted[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             raise
         return _instead(f, made, error)  # f itself leaves its arguments as far as it came
     half = len(results) // 2
-    if any(np.may_share_memory(p, leaves[k]) for p in results[:half] for k in written):
-        return Untraced(f, reason="it returns memory of an array that it writes into")
+    if _share_memory(results[:half], leaves):
+        return Untraced(f, reason="it returns memory of other arrays, which have one tangent")
     for k in written:
         call(operator.setitem, duals[k], Ellipsis, _dual(leaves[k], lanes[k], tag))
     found = [_dual(p, t, tag) for p, t in zip(results[:half], results[half:], strict=True)]
     return made.tape.rebuild(found)
+
+
+def _share_memory(results: Sequence[Any], leaves: list[Any]) -> bool:
+    """Whether a result may be memory of an input, or of another result."""
+    arrays = [x for x in leaves if isinstance(x, np.ndarray)]
+    for p in results:
+        if isinstance(p, np.ndarray):
+            if any(np.may_share_memory(p, a) for a in arrays):
+                return True
+            arrays.append(p)
+    return False
 
 
 def _run(f: Jitted[..., Any], made: Specialisation, flat: Flattened, leaves: list[Any]) -> Any:

@@ -262,3 +262,51 @@ def test_second_derivatives_of_what_is_recorded():
     wanted = [[6 * a * b * s, 3 * a**2 * s], [3 * a**2 * s, 0.0]]
     assert_allclose(fwdad.hessian(f, P), wanted, rtol=1e-13, atol=1e-14)
     assert_allclose(fwdad.hvp(f, P, np.ones(2)), np.sum(wanted, axis=1), rtol=1e-13)
+
+
+def returned_view(x):
+    z = x * 1.0
+    w = fwdad.jit(lambda a: a[::-1])(z)
+    w[0] = 5.0
+    return z * x + w
+
+
+def returned_transpose(x):
+    z = np.outer(x, x)
+    w = fwdad.jit(lambda a: a.T)(z)
+    w[0] = 5.0
+    return z[:, 0] * x
+
+
+def returned_with_its_view(x):
+    def both(a):
+        b = a * 2
+        return b, b[::-1]
+
+    w, u = fwdad.jit(both)(x * 1.0)
+    w[0] = 5.0
+    return u * x
+
+
+def returned_twice(x):
+    def both(a):
+        b = a * 2
+        return b, b
+
+    w, u = fwdad.jit(both)(x * 1.0)
+    w[0] = 5.0
+    return u * x
+
+
+@pytest.mark.parametrize(
+    "f", [returned_view, returned_transpose, returned_with_its_view, returned_twice]
+)
+def test_memory_that_is_returned_and_written(f):
+    """What is one array is one, tangents included."""
+    x = np.array([0.4, 0.9, -0.3])
+    expected = central_differences(f, x)
+    for chunk in (1, 2, 3):
+        found = fwdad.jacobian(f, x, mode="forward", chunk=chunk)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+    for derivative in (fwdad.jacrev(f), fwdad.jit(fwdad.jacfwd(f), backend="numpy")):
+        assert_allclose(derivative(x), expected, rtol=1e-6, atol=1e-8)
