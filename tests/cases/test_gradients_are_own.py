@@ -159,3 +159,6 @@ def test_results_are_the_callers(transform):
     assert transform(fwdad.grad(np.mean))(X).flags.writeable
     d, e = transform(fwdad.grad(lambda a, b: np.sum((a + b) ** 2), argnums=(0, 1)))(X, X)
     assert not np.shares_memory(d, e)
+    slope = transform(lambda x, v: fwdad.jvp(lambda a: a * K, x, v)[1])(X, b)
+    assert slope.flags.writeable
+    assert not np.shares_memory(transform(lambda x, v: fwdad.jvp(np.flip, x, v)[1])(X, b), b)

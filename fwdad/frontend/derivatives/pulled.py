@@ -188,7 +188,7 @@ def check_scalar(y: Any, f: Any) -> None:
 
 
 def in_own_memory(at: Differentiated, bars: list[Any], others: list[Any], first: int) -> list[Any]:
-    """Cotangents that may be written: copies of what is other memory, too, or was made earlier.
+    """Tangents that may be written: copies of what is other memory, too, or was made earlier.
 
     ``others`` are also returned, or given. What belongs to this call is made by the operations
     from ``first`` on. A sum that is broadcast is read-only.
