@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.core.tracebacks import public
 from fwdad.display.words import function_in_words
 from fwdad.drivers.parallel.points import PointsJob, values_by_workers
@@ -162,7 +163,7 @@ def _together(run: Callable[..., Any], values: list[Any], axis: int) -> Any:
     first = values[0]
     if isinstance(first, (tuple, list)):
         parts = [_together(run, list(each), axis) for each in zip(*values, strict=True)]
-        return parts if isinstance(first, list) else _like(first, parts)
+        return parts if isinstance(first, list) else of_class(type(first), parts)
     if isinstance(first, dict):
         return {key: _together(run, [v[key] for v in values], axis) for key in first}
     if not isinstance(plain(first), (np.ndarray, int, float, complex, np.generic)):
@@ -246,16 +247,11 @@ def _taken(x: Any, axis: Any, k: Any) -> Any:
         return {key: _taken(x[key], axis[key] if isinstance(axis, dict) else axis, k) for key in x}
     if isinstance(x, tuple):
         items = [_taken(item, a, k) for item, a in zip(x, _axes_of(x, axis), strict=True)]
-        return _like(x, items)
+        return of_class(type(x), items)
     if isinstance(x, list):
         return [_taken(item, a, k) for item, a in zip(x, _axes_of(x, axis), strict=True)]
     item = x[(slice(None),) * (axis % x.ndim) + (k,)]
     return item.copy() if x.ndim > 1 else item
-
-
-def _like(x: Any, items: list[Any]) -> Any:
-    """A tuple of the same class."""
-    return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
 
 
 def _allocated(y: Any, n: Any) -> Any:
@@ -263,7 +259,7 @@ def _allocated(y: Any, n: Any) -> Any:
     if isinstance(y, dict):
         return {key: _allocated(y[key], n) for key in y}
     if isinstance(y, tuple):
-        return _like(y, [_allocated(item, n) for item in y])
+        return of_class(type(y), [_allocated(item, n) for item in y])
     if isinstance(y, list):
         return [_allocated(item, n) for item in y]
     if not isinstance(y, (np.ndarray, int, float, complex, np.generic)):
@@ -291,7 +287,7 @@ def _moved(values: Any, axis: int) -> Any:
     if isinstance(values, dict):
         return {key: _moved(values[key], axis) for key in values}
     if isinstance(values, tuple):
-        return _like(values, [_moved(item, axis) for item in values])
+        return of_class(type(values), [_moved(item, axis) for item in values])
     if isinstance(values, list):
         return [_moved(item, axis) for item in values]
     return values if axis == 0 else np.moveaxis(values, 0, axis)

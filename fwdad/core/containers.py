@@ -1,9 +1,11 @@
-"""Python's containers: which of their methods change them, and which read an iterable."""
+"""Python's containers: how they are made anew, which of their methods change them, or read."""
 
 from __future__ import annotations
 
 import array
 from collections import deque
+from collections.abc import Iterable
+from typing import Any
 
 CHANGING: dict[type, frozenset[str]] = {
     list: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse",
@@ -20,6 +22,15 @@ CHANGING: dict[type, frozenset[str]] = {
     bytearray: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "reverse")),
 }  # fmt: skip
 """The methods of Python's containers that change them."""
+
+
+def of_class(cls: Any, items: Iterable[Any]) -> Any:
+    """A list or tuple of a class, of other items.
+
+    Of a subclass of tuple ``__new__`` is not called: it may take other arguments, or change them.
+    """
+    return tuple.__new__(cls, items) if issubclass(cls, tuple) else cls(items)
+
 
 READING_ITEMS = {
     "extend", "extendleft", "update", "__iadd__", "__ior__", "union", "intersection", "difference",

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+from fwdad.core.containers import of_class
 from fwdad.frontend.arguments import new_object
 from fwdad.ir.symbol import UNBOUND
 from fwdad.tangents.objects import set_attributes
@@ -36,7 +37,7 @@ class Run:
 
     def tuples(self, kind: type, columns: list[Any]) -> Any:
         """The list of tuples of a class whose parts are on lists of their own."""
-        return [item_of(kind, parts) for parts in zip(*columns, strict=True)]
+        return [of_class(kind, parts) for parts in zip(*columns, strict=True)]
 
 
 class Take(ABC):
@@ -207,11 +208,6 @@ class Columns(Take):
         if self.key not in run.made:
             run.made[self.key] = run.tuples(self.kind, [c(run) for c in self.columns])
         return run.made[self.key]
-
-
-def item_of(kind: Any, parts: Any) -> Any:
-    """A tuple of a class, from its parts."""
-    return kind(*parts) if hasattr(kind, "_fields") else tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)

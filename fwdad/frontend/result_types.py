@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.eager.calls.dispatch import python_inside
 from fwdad.errors import Location, RuleError, UntraceableError, type_in_words
 from fwdad.frontend.arguments import UNKNOWN
@@ -101,7 +102,7 @@ def _type(y: Any, resolved: Callable[[Any], Any]) -> Any:
         return resolved(y.type)
     if isinstance(y, (tuple, list)):
         parts = [_type(item, resolved) for item in y]
-        return type(y)(*parts) if hasattr(y, "_fields") else type(y)(parts)
+        return of_class(type(y), parts)
     if isinstance(y, np.ndarray):
         return ArrayType(y.dtype, y.shape)
     number = number_type(y)

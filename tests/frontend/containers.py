@@ -33,6 +33,15 @@ class Measured(namedtuple("Measured", "y error")):  # noqa: SLOT002  (it has att
         return self.y * self.raw / (self.error + self.scale)
 
 
+class Doubled(namedtuple("Doubled", "x y")):
+    """A named tuple that changes what it is made of."""
+
+    __slots__ = ()
+
+    def __new__(cls, x, y):
+        return super().__new__(cls, x * 2, y)
+
+
 class Held:
     def __init__(self, value):
         self.value = value
@@ -66,6 +75,17 @@ def dict_of_dicts(d):
 @program((Point(1.0, 2.0),), (Point(-1.0, 5.0),))
 def named_tuple(p):
     return Point(p.y, p.x)._replace(x=p.x * 3), p.x - p[1], p
+
+
+@program((1.5, 2.0, 3), (-0.5, 0.25, 0))
+def named_tuple_that_changes_what_it_is_made_of(x, y, n):
+    d, kept = Doubled(x, y), []
+    if x > 0.0:
+        d = Doubled(y, x)
+    for _ in range(n):
+        d = d._replace(y=d.y * 2.0)
+        kept.append(Doubled(d.x, d.y))
+    return d, Doubled(d.x, d.y), sum((k.x * k.y for k in kept), 0.0), Doubled._make([x, y])
 
 
 @program((V, 2.0), (W, 0.5))

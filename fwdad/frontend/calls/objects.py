@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.core.getters import got_attributes, got_items, method_called
 from fwdad.errors import UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, traced_object
@@ -116,9 +117,13 @@ def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
         return duplicate
     if isinstance(x, tuple):
         parts = [_deep(tracer, item, memo) for item in x]
+        new, cls = type(x).__new__, type(x)
+        if new is not tuple.__new__:  # as `copy` does, it is asked
+            given = parts if hasattr(x, "_fields") else [tuple(parts)]
+            return _noted(memo, x, tracer.call(new, (cls, *given), {}))
         if all(a is b for a, b in zip(parts, x, strict=True)):
             return x
-        return _noted(memo, x, type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts))
+        return _noted(memo, x, of_class(cls, parts))
     if _is_plain(tracer, x):
         duplicate = _noted(memo, x, _object(tracer, x, {}))
         held = _attributes(tracer, x)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fwdad.core.containers import of_class
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -137,7 +138,7 @@ class Merger:
         if isinstance(a, tuple) and len(a) == len(b):
             refuse_attributes(a, self.recorder.place())
             parts = [self.pair(x, y) for x, y in zip(a, b, strict=True)]
-            return lambda symbols: _sequence(a, [part(symbols) for part in parts])
+            return lambda symbols: of_class(type(a), [part(symbols) for part in parts])
         if isinstance(a, slice):
             bounds = self.pair((a.start, a.stop, a.step), (b.start, b.stop, b.step))
             return lambda symbols: slice(*bounds(symbols))
@@ -218,7 +219,7 @@ class Merger:
         if isinstance(x, tuple):
             refuse_attributes(x, self.recorder.place())
             parts = [self._one_sided(item, first=first) for item in x]
-            return lambda symbols: _sequence(x, [part(symbols) for part in parts])
+            return lambda symbols: of_class(type(x), [part(symbols) for part in parts])
         if isinstance(x, slice):
             bounds = self._one_sided((x.start, x.stop, x.step), first=first)
             return lambda symbols: slice(*bounds(symbols))
@@ -352,10 +353,6 @@ def _flag(x: Any, absent: Any, cls: Any) -> Any:
     if x is absent:
         return False
     return x.flag if isinstance(x, cls) else True
-
-
-def _sequence(like: Any, items: list[Any]) -> Any:
-    return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
 
 
 def _equal(a: Any, b: Any) -> bool:

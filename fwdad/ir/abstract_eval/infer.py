@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.errors import Location, type_in_words
 from fwdad.ir.abstract_eval.broadcasting import BROADCASTING, ELEMENTWISE, broadcast
 from fwdad.ir.abstract_eval.length_trials import Call, by_chance, refuted, shifted
@@ -151,9 +152,7 @@ def _type(first: Any, second: Any, dimensions: _Dimensions | None) -> Any:
             message = "the number of its results depends on a length that is unknown until run time"
             raise CannotInferError(message)
         parts = [_type(a, b, dimensions) for a, b in zip(first, second, strict=True)]
-        if hasattr(first, "_fields"):
-            return type(first)(*parts)
-        return type(first)(parts)
+        return of_class(type(first), parts)
     if np.ndim(first) != np.ndim(second):
         raise CannotInferError(
             "the rank of its result depends on values, or on a length that is unknown until run "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
 from fwdad.ir.abstract_eval.purity import FACTORS
@@ -289,7 +290,7 @@ class Recorder:
         if isinstance(found, (tuple, list)):
             parts = [self.symbols(item) for item in found]
             made = [p for p, _ in parts]
-            whole = type(found)(*made) if hasattr(found, "_fields") else type(found)(made)
+            whole = of_class(type(found), made)
             if isinstance(whole, list):
                 self.journal.own(whole)
             return whole, [v for _, values in parts for v in values]

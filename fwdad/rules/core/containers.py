@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
+
 Path = tuple[Any, ...]
 
 
@@ -54,7 +56,5 @@ def rebuild(value: Any, part: Callable[[Path, Any], Any], path: Path = ()) -> An
         return {key: rebuild(v, part, (*path, key)) for key, v in value.items()}
     if is_composite(value):
         parts = [rebuild(v, part, (*path, key)) for key, v in enumerate(value)]
-        if hasattr(value, "_fields"):
-            return type(value)(*parts)
-        return tuple(parts) if isinstance(value, tuple) else parts
+        return of_class(type(value), parts) if isinstance(value, tuple) else parts
     return part(path, value)

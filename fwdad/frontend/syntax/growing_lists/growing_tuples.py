@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.frontend.syntax.growing_lists.growing import Growing, Items, Shape
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, kind_in_words
@@ -43,7 +44,7 @@ class Tuples(Items):
 
     def made(self, parts: Any) -> Any:
         """An item from its parts."""
-        return self.kind(*parts) if hasattr(self.kind, "_fields") else tuple(parts)
+        return of_class(self.kind, parts)
 
     def append(self, x: Any) -> None:
         """Add an item at the end."""
