@@ -85,6 +85,8 @@ STATISTICS = {
     "stats.yeojohnson": lambda x: stats.yeojohnson(x, 0.4),
     "stats.ttest_ind": lambda x: stats.ttest_ind(x, T).statistic,
     "stats.ttest_1samp": lambda x: stats.ttest_1samp(x, 0.5).statistic,
+    "stats.ttest_1samp interval": lambda x: stats.ttest_1samp(x, 0.5).confidence_interval().low,
+    "stats.ttest_ind df": lambda x: stats.ttest_ind(x, T**2).df * x[0],
     "stats.f_oneway": lambda x: stats.f_oneway(x, T).statistic,
     "stats.spearman": lambda x: stats.spearmanr(x, T).statistic * x[0],
     "stats.wasserstein": lambda x: stats.wasserstein_distance(x, T),

@@ -213,13 +213,14 @@ class _Result(Flattened):
 
     def _with_attributes(self, x: Any) -> tuple[Hashable, Build]:
         """A tuple with attributes beside its items."""
-        held = namespace_of(x)
+        held, k = namespace_of(x), len(self.containers)
         assert held is not None
+        self.containers.append(x)
         (items, fill), (keys, builds) = self._take(tuple(x)), self._all(held.items())
         names = tuple(held)
 
         def build(leaves: list[Any], made: dict[int, Any]) -> Any:
-            y = tuple.__new__(type(x), fill(leaves, made))
+            y = made[k] = tuple.__new__(type(x), fill(leaves, made))
             vars(y).update(zip(names, (b(leaves, made) for b in builds), strict=True))
             return y
 
@@ -401,7 +402,7 @@ def call_python(tracer: Tracer, f: Any, args: Any, kwargs: Any, refusal: Untrace
         if isinstance(x, (list, dict)):
             recorder.journal.own(x)
         else:
-            recorder.journal.own(container_of(x), namespace=True)
+            recorder.journal.own(namespace_of(x), namespace=True)
     return y
 
 
