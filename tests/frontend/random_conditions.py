@@ -32,7 +32,7 @@ def count_above(v, y):
 
 
 def halved(y, limit=0.4):
-    while abs(y) > limit:
+    while limit < abs(y) < 1e9:
         y = y * 0.5
         if y < -1.0:
             break
@@ -201,12 +201,12 @@ SETS = [
 ]
 LOOPS = [
     "for i in range(3):",
-    "while squares(a) > 0.6:\n    a = a * 0.7",
-    "while s < 0.8 and n < 4:\n    s, n = s * 1.3 + 0.1, n + 1",
-    "while first_above(b, 0.2) > 0.3:\n    b = b * 0.6",
+    "m = 0\nwhile squares(a) > 0.6 and m < 9:\n    a, m = a * 0.7, m + 1",
+    "m = 0\nwhile s < 0.8 and m < 4:\n    s, m = s * 1.3 + 0.1, m + 1",
+    "m = 0\nwhile first_above(b, 0.2) > 0.3 and m < 9:\n    b, m = b * 0.6, m + 1",
     "for y in a:\n    if y > 0.9: break\n    if y < 0.0: continue\n    s += y * 0.1",
     "for i, y in enumerate(b):\n    if squares(a) > 3.0: break\n    a[i] += y * 0.3",
-    "while True:\n    s = halved(s) + 0.05\n    n += 1\n    if n > 2 or s < 0.3: break",
+    "m = 0\nwhile True:\n    s, m = halved(s) + 0.05, m + 1\n    if m > 2 or s < 0.3: break",
     "for y in a:\n    q.append(y * 0.1)\n    if len(q) > 5: break",
 ]
 LEAVES = ["if squares(a) > 3.0:", "    return s * a.sum()"]

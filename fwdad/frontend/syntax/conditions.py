@@ -22,7 +22,7 @@ from fwdad.ir.analysis.layout import order_of
 from fwdad.ir.ops import Apply
 from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
-from fwdad.ir.types import INT, Number, Type, is_static_array, number_type
+from fwdad.ir.types import INT, ArrayType, Number, Type, is_static_array, number_type
 from fwdad.ops import Memory, record_of
 
 _IN_ORDER = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
@@ -192,9 +192,14 @@ class Conditions:
     def _of_few_objects(self, a: Any, b: Any) -> Type | None:
         """The type of values that may be one object: inputs, ints, one of two truth values."""
         t, other = (x.type if type(x) is Symbol else number_type(x) for x in (a, b))
-        if t != other:
-            return None
         values = [x.value for x in (a, b) if type(x) is Symbol]
+        if type(t) is type(other) is ArrayType:  # what was merged may be one of either length
+            known = zip(t.shape, other.shape, strict=False)
+            unlike = any(type(m) is type(n) is int and m != n for m, n in known)
+            if unlike or (t.dtype, t.ndim) != (other.dtype, other.ndim):
+                return None
+        elif t != other:
+            return None
         if isinstance(t, Number):
             are_inputs = all(v in self.recorder.examples.of for v in values)
             return t if t.dtype.kind == "b" or t == INT or are_inputs else None
