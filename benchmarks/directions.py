@@ -30,7 +30,8 @@ class Calls:
         (self.at,) = problem.active[:1]
 
         def of_first(x: Any, *others: Any) -> Any:
-            return problem.f(*others[: self.at], x, *others[self.at :])
+            y = problem.f(*others[: self.at], x, *others[self.at :])
+            return np.sum(y) if np.ndim(y) else y  # of residuals, whose Jacobian is asked for
 
         def gradient(x: Any, *others: Any) -> Any:
             return fwdad.grad(lambda x: of_first(x, *others))(x)
