@@ -71,10 +71,8 @@ _CONSTANTS = (
     typing.TypeVar, type(typing.Literal), type(typing.Literal[0]), type(np._NoValue),
     *_C_FUNCTIONS, *_LOCKS,
 )  # fmt: skip
-GENERATORS = (
-    np.random.Generator, np.random.RandomState, random.Random, np.random.BitGenerator,
-    np.random.SeedSequence,
-)  # fmt: skip
+GENERATORS = (np.random.Generator, np.random.RandomState)
+_OF_RANDOM = (*GENERATORS, random.Random, np.random.BitGenerator, np.random.SeedSequence)
 _READS = ("__getitem__", "__iter__", "__len__", "__contains__", "__getattribute__", "__eq__", "get",
           "keys", "values", "items")  # fmt: skip
 _BASES = (list, dict, tuple, set, frozenset, deque)
@@ -130,7 +128,7 @@ def kind_of(x: Any) -> int:
         return max(FIELDS, kind_of(x.__self__))
     if t is functools.partial:
         return CONSTANT  # what it holds is guarded where it is called
-    if isinstance(x, GENERATORS):
+    if isinstance(x, _OF_RANDOM):
         return FIELDS  # drawing is refused with its own message
     if _is_unchanging(t) or is_callable_of_library(x) or t.__name__ in _CYTHON:
         return CONSTANT
@@ -426,7 +424,7 @@ _READERS: dict[type, Any] = {
     bytearray: _of_buffer,
     types.MappingProxyType: _of_mapping,
     BaseException: _of_exception,
-    **dict.fromkeys(GENERATORS, _of_generator),
+    **dict.fromkeys(_OF_RANDOM, _of_generator),
     functools.partial: lambda reading, x: _items(reading, (x.func, x.args, x.keywords)),
 }
 _OF_PANDAS = {"Series": _of_series, "DataFrame": _of_frame, "Index": _of_index}

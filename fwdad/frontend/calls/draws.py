@@ -12,12 +12,12 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import METHODS_OF, builtin
+from fwdad.frontend.guards import GENERATORS
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 
-GENERATORS = (np.random.Generator, np.random.RandomState)
 _BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox, np.random.SFC64)
 
 
