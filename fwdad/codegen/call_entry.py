@@ -219,7 +219,7 @@ class _Entry:
         if new and self._serves(leaves):
             return self._fast(*leaves)
         if self._once and not (new or not self._serves(leaves)):
-            note_places(error, self._machine.source)
+            note_places(error, self._machine.source, self._machine.filename)
             raise error
         result = self.plain.run(*leaves)
         if CHECK_BOUNDS and isinstance(error, IndexError):  # raised by a run-time helper

@@ -26,7 +26,7 @@ from fwdad.codegen.numba_support import (
     CannotCompileError,
     runtime_module,
 )
-from fwdad.codegen.numpy_backend.source import Callee, Source, defined
+from fwdad.codegen.numpy_backend.source import Callee, Source, defined, filename
 from fwdad.core.gc_pause import NoCollection
 from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import Location
@@ -59,7 +59,7 @@ class Machine:
     def _functions(self, refused: Iterable[str] = ()) -> tuple[Any, list[NestFunction]]:
         """Numba's function, and the loop nests cut out of it and of what it calls."""
         source, nests = without_nests(self.source, self.types, NestFunction, refused)
-        run = defined(source)
+        run, self.filename = defined(source), filename(source)  # that Numba's frames name
         run.__dict__[INNER] = frozenset(source.inner)
         for callee in source.called:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)

@@ -28,8 +28,10 @@ def of_class(cls: Any, items: Iterable[Any]) -> Any:
     """A list or tuple of a class, of other items.
 
     Of a subclass of tuple ``__new__`` is not called: it may take other arguments, or change them.
+    C's own classes, such as ``time.struct_time``, allow nothing else.
     """
-    return tuple.__new__(cls, items) if issubclass(cls, tuple) else cls(items)
+    of_c = hasattr(cls, "n_sequence_fields")
+    return tuple.__new__(cls, items) if issubclass(cls, tuple) and not of_c else cls(items)
 
 
 READING_ITEMS = {

@@ -129,7 +129,7 @@ def compiled(source: Source) -> Callable[..., Any]:
     if source.quiet:
         code, places = free_dead_arrays(source.code, source.places, source.arrays)
         source = replace(source, code=code, places=places)
-    function = defined(source)
+    function, name = defined(source), filename(source)
 
     def deep(*leaves: Any) -> Any:
         with HigherLimit() as raised, raised:
@@ -141,7 +141,7 @@ def compiled(source: Source) -> Callable[..., Any]:
         try:
             return run(*leaves)
         except Exception as error:  # whatever the program raises gets its location
-            note_places(error, source)
+            note_places(error, source, name)
             raise
 
     def quiet(*leaves: Any) -> Any:
@@ -155,10 +155,10 @@ def filename(source: Source) -> str:
     return f"<fwdad {source.name} {zlib.crc32(source.code.encode()):x}>"  # the same in each process
 
 
-def note_places(error: Exception, source: Source) -> None:
-    """Note in an error the user's lines that its lines of generated source come from."""
-    trace, name = error.__traceback__, f"<fwdad {source.name} "
+def note_places(error: Exception, source: Source, name: str) -> None:
+    """Note in an error the user's lines that lines of a source, in a file of a name, come from."""
+    trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith(name) and trace.tb_lineno:
+        if trace.tb_frame.f_code.co_filename == name and trace.tb_lineno:
             note_place(error, source.places[trace.tb_lineno - 1])
         trace = trace.tb_next

@@ -39,7 +39,7 @@ from fwdad.frontend.derivatives.differentiated import (
     dtype_of,
 )
 from fwdad.frontend.derivatives.out_arrays import checked_place, into
-from fwdad.frontend.derivatives.pulled import cotangents_of_leaves, in_own_memory
+from fwdad.frontend.derivatives.pulled import cotangents_of_leaves, unshared
 from fwdad.frontend.derivatives.static_chunks import jacobian_in_chunks
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import Tree, flatten, has_tangents, made_in, matched
@@ -146,7 +146,7 @@ def _jvp(
         _first(recorder, t, p) if single else _tangent(t, p)
         for t, p in zip(lanes, primals, strict=True)
     ]
-    dots = in_own_memory(at, dots, primals, begin)
+    dots = unshared(at, dots, primals, begin)
     return at.result(tree, primals, at.tangent(tree, dots))
 
 

@@ -18,7 +18,7 @@ from fwdad.evaluation.arguments import with_more
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.derivatives.differentiated import Differentiated, dtype_of, made_of
 from fwdad.frontend.derivatives.out_arrays import into
-from fwdad.frontend.derivatives.pulled import cotangents, cotangents_of_leaves, in_own_memory
+from fwdad.frontend.derivatives.pulled import cotangents, cotangents_of_leaves, unshared
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.frontend.trees import flatten, matched
@@ -94,7 +94,7 @@ class Point(OfTrace):
         bars, count = self._bars(y_bar)
         first = len(self.recorder.block.ops)
         bars_of_x = self._pulled(bars) if count is None else self._pulled_many(bars, count)
-        bars_of_x = in_own_memory(self.at, bars_of_x, list(bars.values()), first)
+        bars_of_x = unshared(self.at, bars_of_x, list(bars.values()), first)
         parts = cotangents(self.at, bars_of_x) if count is None else self._stacked(bars_of_x, count)
         return made_of(self.at, parts[0] if self.at.single else tuple(parts))
 

@@ -87,7 +87,7 @@ def traced_gradient(
 
     first = len(tracer.recorder.block.ops)
     primals, bars, tree = at.pull(seeds)
-    gradient = cotangents(at, in_own_memory(at, bars, primals, first))
+    gradient = cotangents(at, unshared(at, bars, primals, first))
     y = tree(primals) if options.get("value", True) else None
     return made_of(at, (y, gradient[0] if at.single else tuple(gradient)))
 
@@ -135,7 +135,7 @@ def _value_and_pullback(
     seeded: list[Any] = []
     first = len(tracer.recorder.block.ops)
     primals, bars, tree = at.pull(seeds, lends=True)
-    parts = cotangents(at, in_own_memory(at, bars, [*primals, *seeded], first))
+    parts = cotangents(at, unshared(at, bars, [*primals, *seeded], first))
     return made_of(at, (tree(primals), parts[0] if at.single else tuple(parts)))
 
 
@@ -187,7 +187,7 @@ def check_scalar(y: Any, f: Any) -> None:
         raise NonScalarOutputError(message)
 
 
-def in_own_memory(at: Differentiated, bars: list[Any], others: list[Any], first: int) -> list[Any]:
+def unshared(at: Differentiated, bars: list[Any], others: list[Any], first: int) -> list[Any]:
     """Tangents that may be written: copies of what is other memory, too, or was made earlier.
 
     ``others`` are also returned, or given. What belongs to this call is made by the operations
