@@ -13,7 +13,8 @@ from typing import Any
 import numba
 
 from fwdad.codegen.llvm.loop_merging import shared_loops
-from fwdad.codegen.llvm.lowering import INNER, PART
+from fwdad.codegen.llvm.long_functions import CUT, PART
+from fwdad.codegen.llvm.lowering import INNER
 from fwdad.codegen.llvm.nests.code import NestFunction
 from fwdad.codegen.llvm.nests.extraction import without_nests
 from fwdad.codegen.llvm.nests.partition import in_parts
@@ -65,6 +66,8 @@ class Machine:
             run.__globals__[callee.name].__dict__[INNER] = frozenset(callee.inner)
             declared = _declared(_jit(run.__globals__[callee.name], self._digest), callee)
             run.__globals__[callee.name] = declared
+        if source.parts:
+            run.__dict__[CUT] = True
         for part in source.parts:
             function = run.__globals__[part]
             function.__dict__.update({INNER: frozenset(source.inner), PART: True})

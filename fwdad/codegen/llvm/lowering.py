@@ -25,7 +25,8 @@ from fwdad.codegen.numba_support import CHECK_BOUNDS
 
 types: Any = _types
 
-_OWNER = types.MemInfoPointer(types.voidptr)
+OWNER_TYPE = types.MemInfoPointer(types.voidptr)
+"""The type of what counts the references to memory."""
 
 _NUMBERS = (types.Integer, types.Float, types.Complex, types.Boolean)
 _POWERS = (operator.pow, operator.ipow)
@@ -34,8 +35,6 @@ INNER = "__fwdad_inner__"
 """The attribute of a function that names the indices that need no check."""
 APART = "__fwdad_apart__"
 """The attribute of a function that names the parameters that share memory with no other."""
-PART = "__fwdad_part__"
-"""The attribute of a function that was cut out of another one."""
 
 
 class ProgramLower(UnwindingLower):
@@ -53,12 +52,6 @@ class ProgramLower(UnwindingLower):
             release_gil=release_gil,
         )
 
-    def lower_normal_function(self, fndesc: Any) -> None:
-        """Write the function; LLVM's passes are slow for long ones, so parts stay apart."""
-        super().lower_normal_function(fndesc)
-        if PART in vars(self.func_ir.func_id.func):
-            self.function.attributes.add("noinline")
-
     def incref(self, typ: Any, val: Any) -> None:
         """Add a reference; does nothing for types that own no memory."""
         self._count(self.context.nrt.incref, typ, val)
@@ -70,7 +63,7 @@ class ProgramLower(UnwindingLower):
     def _count(self, how: Any, t: Any, value: Any) -> None:
         if isinstance(t, types.Array):
             owner = elements.owner_of(self.context, self.builder, t, value)
-            how(self.builder, _OWNER, owner)
+            how(self.builder, OWNER_TYPE, owner)
         elif self.counts(t):
             how(self.builder, t, value)
 
@@ -291,7 +284,7 @@ class ProgramLower(UnwindingLower):
             items = index if isinstance(index, tuple) else (index,)
             parts_of_index = [_known_part(i) for i in items]
             return parts_of_index if all(part is not None for part in parts_of_index) else None
-        held, made = self.loadvar(index.name), self._made_of(index)
+        held, made = self.loadvar(index.name), self.made_of(index)
         if not isinstance(self.typeof(index.name), types.BaseTuple):
             part = self._part(index, held)
             return None if part is None else [part]
@@ -305,7 +298,7 @@ class ProgramLower(UnwindingLower):
 
     def _part(self, item: Any, held: Any) -> Any:
         """One axis of such an index, from its LLVM value; None if it has no such form."""
-        t, made = self.typeof(item.name), self._made_of(item)
+        t, made = self.typeof(item.name), self.made_of(item)
         if isinstance(made, (ir.Const, ir.Global, ir.FreeVar)):
             return _known_part(made.value)
         if isinstance(t, types.Integer):
@@ -341,28 +334,28 @@ class ProgramLower(UnwindingLower):
         if not isinstance(t, types.BaseTuple):
             return [(t, loaded, self._is_inner(index))]
         values = [elements.item_of(self.builder, loaded, k) for k in range(len(parts))]
-        definition = self._made_of(index)
+        definition = self.made_of(index)
         if isinstance(definition, ir.Expr) and definition.op == "build_tuple":
             inner = [self._is_inner(item) for item in definition.items]
         else:
             inner = [False] * len(parts)
         return list(zip(parts, values, inner, strict=True))
 
-    def _made_of(self, variable: Any) -> Any:
+    def made_of(self, variable: Any) -> Any:
         """The right-hand side of the only assignment to a variable, or None."""
         definitions = self.func_ir._definitions.get(variable.name, ())
         return definitions[0] if len(definitions) == 1 else None
 
     def _constant(self, variable: Any) -> Any:
         """The constant value of a variable, or None."""
-        definition = self._made_of(variable)
+        definition = self.made_of(variable)
         return (
             definition.value if isinstance(definition, (ir.Const, ir.Global, ir.FreeVar)) else None
         )
 
     def _known_ints(self, variable: Any) -> list[int] | None:
         """The ints of a constant tuple, or None."""
-        definition = self._made_of(variable)
+        definition = self.made_of(variable)
         if not (isinstance(definition, ir.Expr) and definition.op == "build_tuple"):
             return None
         constants = [self._constant(item) for item in definition.items]
@@ -374,7 +367,7 @@ class ProgramLower(UnwindingLower):
         while isinstance(index, ir.Var):
             if index.name.partition(".")[0] in names:
                 return True
-            index = self._made_of(index)
+            index = self.made_of(index)
         if isinstance(index, ir.Expr) and index.op == "binop":
             if index.fn is operator.mul:  # a step keeps it inside
                 return self._is_inner(index.lhs) and self._is_inner(index.rhs)

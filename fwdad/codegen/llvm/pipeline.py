@@ -6,6 +6,7 @@ The code means what NumPy means; only compilation is shorter. Importing this mod
 from __future__ import annotations
 
 import operator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from numba.core.untyped_passes import IRProcessing
 
 from fwdad.codegen.llvm import allocation, reshaping
 from fwdad.codegen.llvm.blas import Product
-from fwdad.codegen.llvm.lowering import PART, ProgramLower
+from fwdad.codegen.llvm.long_functions import PART, LongLower, is_long, lent
+from fwdad.codegen.llvm.lowering import ProgramLower
 from fwdad.codegen.llvm.optimisation import new_library
 
 types: Any = _types
@@ -60,6 +62,32 @@ class _OwnFunctions(FunctionPass):
             for found in state.func_ir._definitions.values():
                 found[:] = [replaced.get(e, e) if isinstance(e, ir.Expr) else e for e in found]
         return bool(replaced)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _Arguments(FunctionPass):
+    """Passes arguments one by one; Python packs more than thirty into a tuple."""
+
+    _name = "fwdad_arguments"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Unpack the tuples; returns whether there were any."""
+        unpacked: set[str] = set()
+        for block in state.func_ir.blocks.values():
+            for call in block.find_exprs("call"):
+                if call.vararg is not None:
+                    (packed,) = state.func_ir._definitions.pop(call.vararg.name)
+                    unpacked.add(call.vararg.name)
+                    call.args, call.vararg = list(packed.items), None
+            block.body = [
+                s
+                for s in block.body
+                if not (isinstance(s, ir.Assign) and s.target.name in unpacked)
+            ]
+        return bool(unpacked)
 
 
 _SIGNATURES: dict[Any, Any] = {}
@@ -153,19 +181,19 @@ class _TypeInference(BaseTypeInference):
 class _Lowering(BaseNativeLowering):
     _name = "fwdad_lowering"
 
-    @property
-    def lowering_class(self) -> Any:
-        """The class that writes LLVM code."""
-        return ProgramLower
+    lowering_class: Any = ProgramLower
+    """The class that writes LLVM code."""
 
     def run_pass(self, state: Any) -> bool:
         """Write the code, and let LLVM compile it."""
         is_part = PART in vars(state.func_id.func)
+        self.lowering_class = LongLower if is_long(state.func_id.func) else ProgramLower
         if state.library is None:
             codegen = state.targetctx.codegen()
             state.library = new_library(codegen, state.func_id.func_qualname, is_part=is_part)
         state.flags.no_compile = is_part
-        done: bool = super().run_pass(state)
+        with lent(state) if is_part else nullcontext():
+            done: bool = super().run_pass(state)
         if is_part:
             key = state.library.__reduce__  # a function, by which callers find it
             state.targetctx.insert_user_function(key, state.cr.fndesc, [state.library])
@@ -200,5 +228,6 @@ class ProgramCompiler(CompilerBase):
             if each.__name__ not in _NOT_MET
         ]
         pipeline.add_pass_after(_OwnFunctions, IRProcessing)
+        pipeline.add_pass_after(_Arguments, IRProcessing)
         pipeline.finalize()
         return [pipeline]

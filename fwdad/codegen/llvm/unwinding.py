@@ -7,6 +7,7 @@ would leak the arrays it has made. Importing this module needs Numba.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from numba.core import cgutils
@@ -24,6 +25,9 @@ _RETURNED = (RETCODE_OK.constant, RETCODE_NONE.constant)  # codes of functions t
 
 class UnwindingLower(Lower):  # type: ignore[misc]
     """Numba's lowering, but where a function raises, it drops the references of its variables."""
+
+    listed: Mapping[str, int] = {}
+    """The variables whose references :meth:`drop_listed` drops."""
 
     def setup_function(self, fndesc: Any) -> None:
         """Begin the function."""
@@ -46,11 +50,13 @@ class UnwindingLower(Lower):  # type: ignore[misc]
                         self.decref(self.typeof(youngest), self.loadvar(youngest))
                         self.builder.branch(unwind(owners[:-1]))
                     else:
+                        self.drop_listed()
                         write_return(self.builder.load(raised))
             return unwinding[owners]
 
         def ret(code: Any) -> Any:
-            if getattr(code, "constant", None) in _RETURNED or not self._owners:
+            returned = getattr(code, "constant", None) in _RETURNED
+            if returned or not (self._owners or self.listed):
                 return write_return(code)
             self.builder.store(code, raised)
             return self.builder.branch(
@@ -65,7 +71,7 @@ class UnwindingLower(Lower):  # type: ignore[misc]
         super().pre_block(block)
         live = self.func_ir.variable_lifetime.livemap[self._starts[id(block)]]
         kept = live & self.varmap.keys()  # others are local to a block
-        owners = {name for name in kept if self.counts(self.typeof(name))}
+        owners = {name for name in kept if self.owns(name)}
         setattr(self.builder, OWNERS, owners)
 
     @property
@@ -79,6 +85,13 @@ class UnwindingLower(Lower):  # type: ignore[misc]
         """Where each block begins."""
         return {id(block): start for start, block in self.blocks.items()}
 
+    def owns(self, name: str) -> bool:
+        """Whether a variable may own memory, of which no list knows."""
+        return self.counts(self.typeof(name))
+
+    def drop_listed(self) -> None:
+        """Write the code that drops the references of the listed variables."""
+
     def counts(self, t: Any) -> bool:
         """Whether a value of a type may own memory."""
         known = _OWNING.get(t)
@@ -89,7 +102,7 @@ class UnwindingLower(Lower):  # type: ignore[misc]
     def storevar(self, value: Any, name: str, argidx: Any = None) -> None:
         """Assign to a variable."""
         super().storevar(value, name, argidx)
-        if self.counts(self.typeof(name)):
+        if self.owns(name):
             self._owners.add(name)
             self._ages.setdefault(name, len(self._ages))
 
