@@ -12,8 +12,8 @@ from typing import Any
 
 import numba
 
-from fwdad.codegen.llvm.loop_merging import shared_loops
 from fwdad.codegen.llvm.long_functions import CUT, PART
+from fwdad.codegen.llvm.loop_merging import shared_loops
 from fwdad.codegen.llvm.lowering import INNER
 from fwdad.codegen.llvm.nests.code import NestFunction
 from fwdad.codegen.llvm.nests.extraction import without_nests

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 numba = pytest.importorskip("numba")
+from numba.core.runtime import _nrt_python as nrt  # noqa: E402
+from numba.core.runtime import rtsys  # noqa: E402
 
 import fwdad  # noqa: E402
 from fwdad.codegen.llvm.nests import partition  # noqa: E402
@@ -94,6 +96,83 @@ def test_lines_keep_their_places():
     for line, place in zip(lines, made.places, strict=True):
         if place is not None and "_part_" not in line:
             assert line.strip() == old[place].strip()
+
+
+ARRAYS = """
+def f(x, n):
+    a = x + 1.0
+    b = a[1:]
+    c = a
+    whole = n > 1
+    for k in range(n):
+        d = a * 0.5
+        a = d + x
+        c = d
+        d = d[::-1]
+        if k == 2:
+            a = a[::-1]
+            c = x
+        b = d[1:] + b
+        d = b * 1.0
+    e = np.zeros((3,), np.complex128)
+    e[0] = 1j * a[0]
+    x = x * 2.0
+    if c[0] > 100.0:
+        raise ValueError("too large")
+    g = e[:2]
+    u = x[1:]
+    v = c
+    w = (u, v)
+    h = w[0]
+    return (a, b, c, d, g, x, h, v, whole)
+"""
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("n", [1, 4])
+def test_parts_share_arrays(n):
+    """They keep what they return, and drop the rest; views, and the caller's own, too."""
+    whole = source(ARRAYS)
+    machine = Machine(whole, None, {})
+    assert len(machine.source.parts) >= 4
+    nrt.memsys_enable_stats()
+    try:
+        for factor in (1.0, 1.0, 1000.0):
+            x = np.array([1.0, -2.0, 3.0, 0.5]) * factor
+            before = rtsys.get_allocation_stats()
+            if factor > 1:
+                with pytest.raises(ValueError, match="too large"):
+                    machine.kernel(x, n)
+            else:
+                wanted, made = defined(whole)(x, n), machine.kernel(x, n)
+                for a, b in zip(made, wanted, strict=True):
+                    assert_array_equal(a, b)
+                    assert np.asarray(a).dtype == np.asarray(b).dtype
+                    del a, b
+                del made
+            after = rtsys.get_allocation_stats()
+            assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    finally:
+        nrt.memsys_disable_stats()
+
+
+def test_many_arguments(monkeypatch):
+    """Python packs more than thirty of them into a tuple, for nests as for parts."""
+    n = 40
+    names = [f"a{k}" for k in range(n)]
+    lines = [f"    {name} = x * {k + 1}.0" for k, name in enumerate(names)]
+    lines += ["    total = 0.0", "    for i in range(3):"]
+    lines += [f"        total += {' + '.join(f'{name}[i]' for name in names)}"]
+    lines += [f"    b{k} = {name} + total" for k, name in enumerate(names)]
+    results = ", ".join(f"b{k}" for k in range(n))
+    whole = source("\n".join(["def f(x):", *lines, f"    return ({results},)"]))
+    monkeypatch.setattr(partition, "LINES", 20)
+    machine = Machine(whole, None, {})
+    x = np.array([1.0, 2.0, 0.25])
+    for made, wanted in zip(machine.kernel(x), defined(whole)(x), strict=True):
+        assert_allclose(made, wanted, rtol=1e-14)
+    assert machine.nests
+    assert not any(nest.is_refused for nest in machine.nests)
 
 
 def test_short_functions_stay_whole():

@@ -14,6 +14,8 @@ pytest.importorskip("numba")
 from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 
+from fwdad.codegen.llvm.nests import partition
+
 OUTSIDE = 10**6
 
 
@@ -88,12 +90,22 @@ def kept_by_raising(f: Callable[..., Any], living: Callable[[], int]) -> float:
     return (living() - before) / times
 
 
+@pytest.fixture(params=["whole", "in parts"])
+def _cut(request: Any, monkeypatch: Any, tmp_path: Any) -> None:
+    """Whether functions are long that have more than a few lines."""
+    if request.param == "in parts":
+        monkeypatch.setattr(partition, "LINES", 6)
+        monkeypatch.setenv("FWDAD_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_cut")
 @pytest.mark.parametrize("way", [value, pushed], ids=["value", "jvp"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_is_kept(program: Any, way: Any, counted: Any) -> None:
     assert kept_by_raising(fwdad.jit(way(program)), counted) == 0
 
 
+@pytest.mark.usefixtures("_cut")
 @pytest.mark.parametrize("program", [one_block, in_a_loop, singular])
 def test_gradients_keep_nothing(program: Any, counted: Any) -> None:
     assert kept_by_raising(fwdad.jit(fwdad.grad(program)), counted) == 0

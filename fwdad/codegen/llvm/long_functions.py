@@ -68,7 +68,7 @@ class _ResultsModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, t, LiteralStructType(values))
 
 
-@lower_cast(LentType, types.Any)
+@lower_cast(LentType, types.Any)  # type: ignore[untyped-decorator]
 def _load(context: Any, builder: Any, t: LentType, to: Any, address: Any) -> Any:
     """Read a value that was lent."""
     return context.cast(builder, builder.load(address), t.held, to)
@@ -128,7 +128,9 @@ class LongLower(ProgramLower):
         """Lower the value of an assignment; what is borrowed gets no reference of its own."""
         if isinstance(inst.value, ir.Arg) and inst.target.name in self._borrowed:
             argument = self.fnargs[inst.value.index]
-            return self.context.cast(self.builder, argument, self.fndesc.argtypes[inst.value.index], ty)
+            return self.context.cast(
+                self.builder, argument, self.fndesc.argtypes[inst.value.index], ty
+            )
         return super().lower_assign(ty, inst)
 
     def owns(self, name: str) -> bool:
