@@ -231,3 +231,17 @@ def test_lanes_that_get_another_shape_in_a_loop(points, rng):
     compiled = fwdad.jit(fwdad.jacfwd(f))
     assert_allclose(compiled(mu, x), wanted, rtol=1e-8)
     assert "run by Numba" in fwdad.explain(compiled)
+
+
+def test_lanes_are_stored_once_for_a_loop():
+    def f(x, y, c):
+        a = np.array([x, 3.0, y])
+        b = scale_lanes(x, a) + a
+        return scale_lanes(y, b), np.sum(b * np.arctan2(c, b))
+
+    args = 1.5, 2.0, np.array([0.5, -1.0, 2.0])
+    program = trace(f, *args).program
+    assert numba_source(program)[0].text.count("store_3(") == 2  # the loop's, and the result
+    compiled = compile_program(program)
+    for found, wanted in zip(compiled.call(*args), f(*args), strict=True):
+        assert_allclose(found, wanted, rtol=1e-15)

@@ -20,7 +20,6 @@ from numba.core import types as _types
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.callconv import RETCODE_OK
 from numba.core.datamodel import models, register_default
-from numba.core.imputils import lower_cast
 
 from fwdad.codegen.llvm import elements
 from fwdad.codegen.llvm.lowering import OWNER_TYPE, ProgramLower
@@ -66,12 +65,6 @@ class _ResultsModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, t: ResultsType) -> None:
         values = [manager[item].get_value_type() for item in t.held]
         super().__init__(manager, t, LiteralStructType(values))
-
-
-@lower_cast(LentType, types.Any)  # type: ignore[untyped-decorator]
-def _load(context: Any, builder: Any, t: LentType, to: Any, address: Any) -> Any:
-    """Read a value that was lent."""
-    return context.cast(builder, builder.load(address), t.held, to)
 
 
 @contextmanager
@@ -126,12 +119,14 @@ class LongLower(ProgramLower):
 
     def lower_assign(self, ty: Any, inst: Any) -> Any:
         """Lower the value of an assignment; what is borrowed gets no reference of its own."""
-        if isinstance(inst.value, ir.Arg) and inst.target.name in self._borrowed:
-            argument = self.fnargs[inst.value.index]
-            return self.context.cast(
-                self.builder, argument, self.fndesc.argtypes[inst.value.index], ty
-            )
-        return super().lower_assign(ty, inst)
+        if not (self._is_part and isinstance(inst.value, ir.Arg)):
+            return super().lower_assign(ty, inst)
+        k = inst.value.index
+        held = self.fndesc.argtypes[k].held
+        value = self.context.cast(self.builder, self.builder.load(self.fnargs[k]), held, ty)
+        if inst.target.name not in self._borrowed:
+            self.incref(ty, value)
+        return value
 
     def owns(self, name: str) -> bool:
         """Whether a variable may own memory, of which no list knows."""

@@ -75,6 +75,7 @@ class Elementwise:
         self.lazy: dict[Value, Apply] = {}
         self._fused: dict[Value, int] = {}  # how many operations a deferred one will be written as
         self.terms: dict[Value, Term] = {}
+        self._stored: dict[Value, str] = {}  # arrays with the lanes of values in registers
         self._of_row: dict[Value, str] = {}  # names of elements that are constant along a row
         self._once = used_in_own_block(program.block, draft.usage.count, named=True)
 
@@ -276,15 +277,18 @@ class Elementwise:
         """Name all arrays that an operation and its deferred operands read; hoist its numbers."""
         union = self._union([v for a in op.args if is_array(a) for v in self.leaf_values(a)])
         self._settle(op, union)
-        leaves: list[Leaf] = []
+        leaves: dict[Value, Leaf] = {}
         for o in self._tree(op):
             for a in o.args:
                 if is_array(a) and a not in self.lazy:
-                    leaves.append(Leaf(self.operands.array(a), a.type.shape, a))
+                    if a not in leaves:
+                        leaves[a] = Leaf(self.operands.array(a), a.type.shape, a)
+                    if a in self.registers.lanes:
+                        self._stored[a] = leaves[a].name
                 elif isinstance(a, Value) and not is_array(a):
                     self.terms[a] = self.operands.atom(self.operands.term(a))
             self._check_ints(o)
-        return leaves
+        return [*leaves.values()]
 
     def _check_ints(self, op: Apply) -> None:
         """Check before a loop, which may be empty, that its Python ints fit into their dtypes."""
@@ -417,7 +421,7 @@ class Elementwise:
             return known
         if a in self._of_row:
             return Term(self._of_row[a], ATOM, numpy_number(a.type.dtype))
-        name = self.operands.array(a)
+        name = self._stored.get(a) or self.operands.array(a)
         element = self.index_into(name, a.type.shape, index, steps)
         return Term(f"{name}[{subscript(element)}]", ATOM, numpy_number(a.type.dtype))
 
