@@ -93,9 +93,9 @@ class Machine:
                 break
             except CannotCompileError:
                 more = {n.__name__ for n in nests if n.is_refused}
-                if not nests:
+                if not more:
                     raise
-                refused |= more or {n.__name__ for n in nests}
+                refused |= more
                 kernel, nests = self._functions(refused)
         try:
             _compare(compiled, self.types)

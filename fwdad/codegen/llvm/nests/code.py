@@ -60,6 +60,11 @@ class NestType(OpaqueCallable):
         self.nest = nest
         super().__init__(nest.__name__)
 
+    @property
+    def key(self) -> Any:
+        """What Numba compares: nests with the same code may have been given other types."""
+        return self.name, id(self.nest)
+
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """The signature for some arguments; a nest that has none becomes refused."""
         assert not kws
