@@ -48,6 +48,32 @@ def forgotten(x, m, n):
     return total
 
 
+def literals(x, n):
+    """What NumPy makes of numbers, shapes and other arrays."""
+    total = 0.0
+    for k in range(n):
+        a = np.array([x[k % 6], 2.0, k])
+        b = np.ones(3) * k
+        b[1] += a[0]
+        e = np.eye(3)
+        e[k % 3, 0] += a[1]
+        u = np.empty(3)
+        u[0], u[1], u[2] = a[2], x[0], k
+        t = np.linspace(0.0, x[1], 3)
+        i = np.array([1, 2, 0]).astype(np.float64)
+        i[k % 3] = a[0]
+        d = np.diag(u)
+        d[0, 1] = t[1]
+        o = np.ones_like(x)
+        o[k % 6] = b[1]
+        w = np.tri(3)
+        w[0, 2] = k
+        f = np.full(3, x[2])
+        f[0] = d[0, 1]
+        total += e @ a @ b + t @ i + (d @ u).sum() + (w @ f).sum() + o @ x
+    return total
+
+
 def left_behind(x, n):
     """What the next iteration, or who comes after the loop, still needs."""
     before, u, kept = np.zeros_like(x), x, x[1:]
@@ -128,7 +154,7 @@ def weighted(x, k):
 PROGRAMS = [
     (forgotten, (X, M, 4)), (left_behind, (X, 5)), (left_by_break, (X, 9)),
     (left_in_a_loop_inside, (X, 4)), (cleared, (X, 9)), (kept_by_each, (X, 7)),
-    (popped_and_left, (X, 5)),
+    (popped_and_left, (X, 5)), (literals, (X, 5)),
 ]  # fmt: skip
 
 
@@ -147,6 +173,7 @@ def test_results_are_the_same(program):
 def test_nothing_is_allocated_in_an_iteration():
     assert lines_inside_loops(forgotten, X, M, 4) == []
     assert lines_inside_loops(cleared, X, 9) == []
+    assert lines_inside_loops(literals, X, 4) == []
     assert "growing" not in str(lines_inside_loops(kept_by_each, X, 7))
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.codegen.loops.notation import dtype_text, lengths_of, subscript
+from fwdad.codegen.loops.notation import lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import cast, literal, numpy_number
 from fwdad.errors import UndefinedDerivativeError, UntraceableError, type_in_words
 from fwdad.ir.abstract_eval.infer import infer
-from fwdad.ir.notation import tuple_text
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 from fwdad.ir.types import number_type
 from fwdad.tangents.symbolic import as_traced, defined
@@ -76,7 +75,7 @@ def as_array(w: Parts, a: Operand) -> Value:
     if is_array(a):
         return a
     value = Value(infer_array(w, a))
-    fill_new(w, w.names.name(value), value.type, a)
+    fill_new(w, value, a)
     return value
 
 
@@ -147,13 +146,14 @@ def _load_lanes(w: Parts, _op, lanes, *index):
 
 @handles(zero_lanes)
 def _zero_lanes(w: Parts, op, n, like):
-    return w.arrays.zeros(op.outputs[0], [w.operands.index_text(n), *lengths_like(w, like)])
+    lengths = [w.operands.index_text(n), *lengths_like(w, like)]
+    w.arrays.new(op.outputs[0], lengths, zeros=True)
 
 
 @handles(unit_lanes)
 def _unit_lanes(w: Parts, op, n, k, dtype=None):  # noqa: ARG001
     name, lane = w.names.name(op.outputs[0]), w.operands.atom(w.operands.term(k)).text
-    w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [w.operands.index_text(n)])}", op)
+    w.arrays.new(op.outputs[0], [w.operands.index_text(n)], op, zeros=True)
     w.code.line(f"if 0 <= {lane} < {w.operands.index_text(n)}:")
     w.code.line(f"    {name}[{lane}] = {literal(1, numpy_number(op.outputs[0].type.dtype))}")
 
@@ -203,12 +203,12 @@ def _zeros(w: Parts, op, shape, dtype=None, order="C"):  # noqa: ARG001
 
 @handles(np.ones)
 def _ones(w: Parts, op, shape, dtype=None, order="C"):  # noqa: ARG001
-    return f"np.ones({tuple_text(shape_text(w, shape))}, {dtype_text(op.outputs[0].type.dtype)})"
+    filled(w, op, shape_text(w, shape), 1)
 
 
 @handles(np.empty)
 def _empty(w: Parts, op, shape, dtype=None, order="C", device=None, like=None):  # noqa: ARG001
-    return w.arrays.empty(shape_text(w, shape), op.outputs[0].type.dtype, op.outputs[0])
+    w.arrays.new(op.outputs[0], shape_text(w, shape))
 
 
 @handles(np.full)
@@ -223,13 +223,13 @@ def _zeros_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
 
 @handles(np.ones_like)
 def _ones_like(w: Parts, op, a, dtype=None):  # noqa: ARG001
-    return f"np.ones({tuple_text(lengths_like(w, a))}, {dtype_text(op.outputs[0].type.dtype)})"
+    filled(w, op, lengths_like(w, a), 1)
 
 
 @handles(np.empty_like)
 def _empty_like(w: Parts, op, a, dtype=None, order="K", shape=None):  # noqa: ARG001
     lengths = lengths_like(w, a) if shape is None else shape_text(w, shape)
-    return w.arrays.empty(lengths, op.outputs[0].type.dtype, op.outputs[0])
+    w.arrays.new(op.outputs[0], lengths)
 
 
 @handles(np.full_like)
@@ -243,7 +243,7 @@ def _eye(w: Parts, op, n, M=None, k=0, dtype=None):
     rows = w.operands.index_text(n)
     columns = rows if M is None else w.operands.index_text(M)
     name = w.names.name(op.outputs[0])
-    w.code.line(f"{name} = np.zeros(({rows}, {columns}), {dtype_text(dtype)})")
+    w.arrays.new(op.outputs[0], [rows, columns], zeros=True)
     (i,) = w.loops.index_names(1)
     last = f"{w.helpers.use('smaller')}({rows}, {columns} - {k})"
     w.code.line(f"for {i} in range({max(0, -k)}, {last}):")
@@ -277,7 +277,7 @@ def _arange_of_floats(w: Parts, op: Apply, *bounds: Operand) -> None:
     w.code.line("    raise ValueError('Maximum allowed size exceeded')")
     w.code.line(f"{gap} = {start.at(5)} + {step.at(6)} - {start.at(6)}")
     length = f"{w.helpers.use('larger')}(0, math.ceil({ratio}))"
-    w.code.line(f"{name} = {w.arrays.empty([length], FLOAT64)}")
+    w.arrays.new(op.outputs[0], [length])
     w.code.line(f"for {i} in range({name}.shape[0]):")
     w.code.line(f"    {name}[{i}] = {start.at(5)} + {i} * {gap}")
 
@@ -293,7 +293,7 @@ def _linspace(w: Parts, op, start, stop, num=50, endpoint=True):
     (i,) = w.loops.index_names(1)
     gap = w.names.temporary("gap", numpy_number(dtype))
     w.code.line(f"{gap} = ({last.at(6)} - {first.at(7)}) / {float(num - 1 if endpoint else num)}")
-    w.code.line(f"{name} = {w.arrays.empty([str(num)], dtype)}")
+    w.arrays.new(op.outputs[0], [str(num)])
     w.code.line(f"for {i} in range({num}):")
     w.code.line(f"    {name}[{i}] = {i} * {gap} + {first.at(6)}")
     if endpoint:
@@ -312,15 +312,16 @@ def _array(w: Parts, op, a, dtype=None, *, copy=...):  # noqa: ARG001
             if op.function is np.ascontiguousarray:
                 raise TypeError("of an array that is written")
             return w.operands.text(a)
-    fill_new(w, w.names.name(out), out.type, a)
+    fill_new(w, out, a)
     return None
 
 
-def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
+def fill_new(w: Parts, out: Value, a: Operand) -> None:
     """Write a new array with the content of nested lists of numbers and arrays."""
+    name, t = w.names.name(out), out.type
     if is_array(a):
         with reading(w, a) as (value, lengths, steps):
-            w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
+            w.arrays.new(out, lengths)
             with w.loops.nest(lengths, inner=True) as index:
                 text = w.operands.stored(w.elements.element(value, index, steps), t.dtype)
                 w.code.line(f"{name}[{subscript(index)}] = {text}")
@@ -337,7 +338,7 @@ def fill_new(w: Parts, name: str, t: Any, a: Operand) -> None:
         raise TypeError("of a ragged list")
     # items first: what they compute is written before the array that is being filled
     flat = list(_flat(w, a, ()))
-    w.code.line(f"{name} = {w.arrays.empty(lengths, t.dtype)}")
+    w.arrays.new(out, lengths)
     for at, item in flat:
         if is_array(item):
             source = w.operands.array(item)
@@ -386,4 +387,4 @@ def _copy(w: Parts, op, a, order="C"):  # noqa: ARG001
 def _astype(w: Parts, op, a, dtype, copy=True):
     if not copy or (a.type.dtype.kind == "c" and np.dtype(dtype).kind != "c"):
         raise TypeError("with copy=False, or from complex to real")
-    fill_new(w, w.names.name(op.outputs[0]), op.outputs[0].type, a)
+    fill_new(w, op.outputs[0], a)

@@ -38,8 +38,7 @@ def _norm(w: Parts, op, a, ord=None, axis=None, keepdims=False):  # noqa: A002 (
         total = w.names.temporary("total", numpy_number(FLOAT64))
         item = w.names.temporary("item", numpy_number(value.type.dtype))
         if remaining:
-            norm = w.arrays.empty([lengths[k] for k in remaining], dtype)
-            w.code.line(f"{w.names.name(op.outputs[0])} = {norm}")
+            w.arrays.new(op.outputs[0], [lengths[k] for k in remaining])
         with w.loops.over(index, lengths, remaining):
             w.code.line(f"{total} = 0.0")
             with w.loops.over(index, lengths, axes):
@@ -73,7 +72,7 @@ def _solve(w: Parts, op, a, b):
     shared = _factors(w, a, dtype) if a.type.ndim == 2 else None
     ranks = [2, min(2, b.type.ndim)]
     lengths, index, (matrix, right) = stack(w, (m, a), (n, b), core=ranks)
-    w.code.line(f"{name} = {w.arrays.empty([*lengths, *core], dtype)}")
+    w.arrays.new(op.outputs[0], [*lengths, *core])
     with w.loops.nest(lengths):
         factors = shared or _factorized(w, matrix)
         w.code.line(f"{name}[{subscript(index)}] = {solve}({factors}, {right})")
@@ -208,8 +207,7 @@ def _each(
     sides = [f"{m}.shape[{a.type.ndim - 2}]", f"{m}.shape[{a.type.ndim - 1}]"]
     sides.append(f"{w.helpers.use('smaller')}({sides[0]}, {sides[1]})")
     for out, core in zip(op.outputs, cores, strict=False):
-        array = w.arrays.empty([*lengths, *(sides[k] for k in core)], out.type.dtype)
-        w.code.line(f"{w.names.name(out)} = {array}")
+        w.arrays.new(out, [*lengths, *(sides[k] for k in core)])
     places = [f"{w.names.name(out)}[{subscript(index)}]" for out in op.outputs]
     with w.loops.nest(lengths):
         if len(places) == 1:

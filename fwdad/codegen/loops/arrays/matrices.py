@@ -6,7 +6,7 @@ import numpy as np
 
 from fwdad.codegen.loops.arrays.functions import handles, reading
 from fwdad.codegen.loops.arrays.reductions import SUM
-from fwdad.codegen.loops.notation import dtype_text, length_text, lengths_of, subscript
+from fwdad.codegen.loops.notation import length_text, lengths_of, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.ir.notation import ATOM
@@ -24,7 +24,7 @@ def _diag(w: Parts, op, a, k=0):
     (i,) = w.loops.index_names(1)
     n = length_text(a.type.shape[0], name, 0)
     side = n if not k else f"{n} + {abs(k)}"
-    w.code.line(f"{out} = np.zeros(({side}, {side}), {dtype_text(a.type.dtype)})")
+    w.arrays.new(op.outputs[0], [side, side], zeros=True)
     w.code.line(f"for {i} in range({n}):")
     w.code.line(f"    {out}[{i} + {max(-k, 0)}, {i} + {max(k, 0)}] = {name}[{i}]")
 
@@ -43,9 +43,7 @@ def _diagonal(w: Parts, op, a, offset=0, axis1=0, axis2=1):
     shorter = f"{w.helpers.use('smaller')}({rows}, {columns})"
     w.code.line(f"{made} = {w.helpers.use('larger')}({shorter}, 0)", op)
     remaining = [k for k in range(ndim) if k not in axes]
-    w.code.line(
-        f"{name} = {w.arrays.empty([*(lengths[k] for k in remaining), made], a.type.dtype)}"
-    )
+    w.arrays.new(out, [*(lengths[k] for k in remaining), made])
     with w.loops.nest([*(lengths[k] for k in remaining), made]) as index:
         at = dict(zip(remaining, index, strict=False))
         at[axes[0]] = f"{index[-1]} + {down}" if down else index[-1]
@@ -76,7 +74,7 @@ def _tri(w: Parts, op, N, M=None, k=0, dtype=None):  # noqa: ARG001 (the output 
     lengths = [w.operands.index_text(N), w.operands.index_text(N if M is None else M)]
     name, inside = w.names.name(out), literal(1, numpy_number(out.type.dtype))
     outside = literal(0, numpy_number(out.type.dtype))
-    w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
+    w.arrays.new(out, lengths, op)
     with w.loops.nest(lengths, inner=True) as index:
         (i, j) = index
         edge = f"{i} + {w.operands.index_text(k)}"
@@ -92,7 +90,7 @@ def _triangle(w: Parts, op, m, k=0):
     zero = literal(0, numpy_number(out.type.dtype))
     with reading(w, m) as (value, lengths, steps):
         name = w.names.name(out)
-        w.code.line(f"{name} = {w.arrays.empty(lengths, out.type.dtype)}", op)
+        w.arrays.new(out, lengths, op)
         with w.loops.nest(lengths, inner=True) as index:
             (*_, i, j) = index
             item = w.operands.stored(w.elements.element(value, index, steps), out.type.dtype)

@@ -174,7 +174,7 @@ def _sorted_rows(w: Parts, op: Apply, a: Operand, axis: Any, call: str) -> str |
     if ndim == 1:
         return call.format(name)
     lengths = lengths_of(a, name)
-    w.code.line(f"{w.names.name(out)} = {w.arrays.empty(lengths, out.type.dtype)}")
+    w.arrays.new(out, lengths)
     index = w.loops.index_names(ndim)
     with w.loops.over(index, lengths, [k for k in range(ndim) if k != along]):
         row = subscript([":" if k == along else index[k] for k in range(ndim)])

@@ -30,7 +30,7 @@ def _place_lanes(
     w: Parts, op: Apply, n: int, shape: Any, dtype: Any, runs: Any, *coefficients: Operand
 ) -> None:
     name = w.names.name(op.outputs[0])
-    w.code.line(f"{name} = {w.arrays.zeros(op.outputs[0], [str(m) for m in (n, *shape)])}", op)
+    w.arrays.new(op.outputs[0], [str(m) for m in (n, *shape)], op, zeros=True)
     each = math.prod(shape)
     places = [indices(e, k, steps, each)[0] for own in runs for e, k, steps in own]
     apart = not places_meet(n * each, places)
@@ -50,8 +50,7 @@ def _place_entries(
     places = [points_of(run)[1] for own in runs for run in own]
     apart = not places_meet(size, places)
     full = apart and sum(p.size for p in places) == size
-    made = w.arrays.empty(lengths, dtype, y) if full else w.arrays.zeros(y, lengths)
-    w.code.line(f"{name} = {made}", op)
+    w.arrays.new(y, lengths, op, zeros=not full)
 
     def store(place: str, _: list[str], number: str) -> None:
         w.code.line(f"{name}[{place}] {'=' if apart else '+='} {number}")

@@ -28,9 +28,9 @@ def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
     name = w.operands.array(a)
     if a.type.dtype == dtype:
         return name
-    copy = w.names.temporary("a")
-    fill_new(w, copy, ArrayType(dtype, a.type.shape), a)
-    return copy
+    copy = Value(ArrayType(dtype, a.type.shape))
+    fill_new(w, copy, a)
+    return w.names.name(copy)
 
 
 def stack(

@@ -73,7 +73,7 @@ def _reduce(
             if isinstance(out.type, Number):
                 return finished
             name = w.names.name(out)
-            w.code.line(f"{name} = {w.arrays.empty(['1'] * out.type.ndim, dtype)}")
+            w.arrays.new(out, ["1"] * out.type.ndim)
             w.code.line(f"{name}[{subscript(['0'] * out.type.ndim)}] = {finished}")
             return None
         rows = Rows(w, value, lengths, steps)

@@ -210,8 +210,8 @@ def _real(w: Parts, op, a):  # noqa: ARG001
 def _imag(w: Parts, op, a):
     if w.operands.type_of(a).dtype.kind != "c":
         if is_array(a):
-            dtype = dtype_text(op.outputs[0].type.dtype)
-            return f"np.zeros({tuple_text(lengths_like(w, a))}, {dtype})"
+            w.arrays.new(op.outputs[0], lengths_like(w, a), zeros=True)
+            return None
         return literal(0, op.outputs[0].type)
     return f"{w.operands.array(a) if is_array(a) else w.operands.term(a).at(ATOM)}.imag"
 

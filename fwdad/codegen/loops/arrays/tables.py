@@ -128,7 +128,7 @@ def _repeat(w: Parts, op, a, repeats, axis=None):
     w.code.line(f"    if {by}[{i}] < 0:")
     w.code.line("        raise ValueError('repeats may not contain negative values.')")
     w.code.line(f"    {total} += {by}[{i}]")
-    w.code.line(f"{name} = {w.arrays.empty([total], a.type.dtype)}")
+    w.arrays.new(op.outputs[0], [total])
     w.code.line(f"{total} = 0")
     w.code.line(f"for {i} in range({n}):")
     w.code.line(f"    for {j} in range({by}[{i}]):")
