@@ -42,8 +42,11 @@ def _in_rows(w: Parts, a: Value) -> str:
     stand for are C-contiguous.
     """
     name = w.operands.array(a)
-    known = w.memory.is_c_contiguous(a) and w.arrays.is_in_order(a)
-    return f"{w.helpers.use('by_rows')}({name})" if known else name
+    if w.memory.is_c_contiguous(a) and w.arrays.is_in_order(a):
+        return f"{w.helpers.use('by_rows')}({name})"
+    if a in w.arrays.loose:
+        raise TypeError("of an array that may not be C-contiguous, and is written")
+    return name
 
 
 @handles(np.reshape)
