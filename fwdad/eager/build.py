@@ -26,6 +26,7 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     nan_medians,
     outputs,
     refusals,
+    rotations,
     sparse,
     wrappers,
     writers,

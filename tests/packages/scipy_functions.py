@@ -280,7 +280,6 @@ REFUSED: dict[str, dict[str, str]] = {
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "MissingRuleError"},
     "optimize.least_squares": {"*": "MissingRuleError"},
-    "spatial.Rotation": {"*": "MissingRuleError"},
 }
 
 
