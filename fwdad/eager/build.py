@@ -26,8 +26,8 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     nan_medians,
     outputs,
     refusals,
-    rotations,
     sparse,
+    twins,
     wrappers,
     writers,
 )

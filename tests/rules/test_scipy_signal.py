@@ -109,6 +109,7 @@ FILTERS = {
     "its sections": lambda x: signal.sosfilt(SOS + VARIED * x.reshape(2, 6), np.ones(7)),
     "with states": with_states,
     "filtfilt": lambda x: signal.filtfilt(B, A, x, padlen=5),
+    "filtfilt, its coefficients": lambda x: signal.filtfilt(x[:3], coefficients(x), x, padlen=5),
     "filtfilt of Gustafsson": lambda x: signal.filtfilt(B, A, x, method="gust"),
     "sosfiltfilt": lambda x: signal.sosfiltfilt(SOS, x, padlen=6),
     "decimate": lambda x: signal.decimate(x, 2, ftype="fir", n=4),
