@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import signal
 
 import fwdad
@@ -379,3 +380,18 @@ def test_the_rule_to_write_is_for_a_name_that_can_be_imported():
 )  # fmt: skip
 def test_what_came_in_words(x, words):
     assert type_in_words(x) == words
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_what_a_function_of_several_results_raises_at_run_time(backend):
+    data = np.arange(7.0)
+
+    def f(x):
+        kept = data[data > x[0]]
+        return np.broadcast_to(x[0], np.broadcast_shapes(kept.shape, x.shape))
+
+    x = np.array([3.0, 1.0, 2.0])
+    assert_allclose(fwdad.jit(f, backend=backend)(x), f(x))
+    for transformed in (fwdad.jit(f, backend=backend), fwdad.jacrev(f)):
+        with pytest.raises(ValueError, match="cannot be broadcast to a single shape"):
+            transformed(x / 3)
