@@ -27,6 +27,7 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     outputs,
     refusals,
     sparse,
+    twins,
     wrappers,
     writers,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.fallbacks import for_programs
 from fwdad.ir.types import number_type
 
 
@@ -23,6 +24,7 @@ class Leaves:
     def __hash__(self) -> int:
         return hash((Leaves, self.function))
 
+    @for_programs
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The leaves of the result: a tuple, unless there is exactly one."""
         leaves = tuple(leaves_in(self.function(*args, **kwargs)))

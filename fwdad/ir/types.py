@@ -112,8 +112,9 @@ def sliced(d: Dimension, s: slice, unknown: Dimension | None = None) -> Dimensio
         return d.minus(int(s.start or 0) - int(s.stop or 0))
     if plain and d.origin is not None and all(abs(int(x or 0)) <= 2 for x in (s.start, s.stop)):
         # an argument has two elements at least (one of fewer has a tape of its own), so that the
-        # bounds are inside and the length grows by a fixed step from each length to the next
-        lengths = {len(range(*s.indices(n))) for n in range(2, 8)}
+        # bounds are inside: the length is constant, or grows within as many elements as it steps
+        period = abs(int(s.step or 1))
+        lengths = {len(range(*s.indices(n))) for n in range(2, 8 + period)}
         if len(lengths) == 1:
             return lengths.pop()
     return d.derive(("slice", s.start, s.stop, s.step))

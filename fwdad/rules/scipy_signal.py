@@ -28,6 +28,7 @@ from fwdad.tangents.zero import ZERO, Zero
 sigtools = Lazy("scipy.signal._sigtools")
 signaltools = Lazy("scipy.signal._signaltools")
 upfirdn = Lazy("scipy.signal._upfirdn")
+peak_finding = Lazy("scipy.signal._peak_finding_utils")
 
 
 def _array(x: Any) -> Any:
@@ -401,3 +402,48 @@ def convolve2d_transpose_kernel(
 
 for _name in ("_local_maxima_1d", "_select_by_peak_distance"):
     locally_constant(f"scipy.signal._peak_finding_utils.{_name}")
+
+
+@frule(
+    "scipy.signal._peak_finding_utils._peak_prominences", argnums="x", signature="(x, peaks, wlen)"
+)
+def peak_prominences_frule(primals, tangents, peaks, wlen):
+    """The height of a peak above the higher one of its bases, which are elements of the signal."""
+    (x,), (x_dot,) = primals, tangents
+    refuse_symbols([x, peaks])
+    y = _, left, right = peak_finding._peak_prominences(x, peaks, wlen)  # noqa: SLF001
+    base = np.where(x[left] >= x[right], left, right)
+    return y, (x_dot[peaks] - x_dot[base], ZERO, ZERO)
+
+
+@frule(
+    "scipy.signal._peak_finding_utils._peak_widths",
+    argnums=("x", "prominences"),
+    signature="(x, peaks, rel_height, prominences, left_bases, right_bases)",
+)
+def peak_widths_frule(primals, tangents, peaks, rel_height, left_bases, right_bases):
+    """Where a level line crosses the polygon of the signal, on either side of a peak.
+
+    An end that lies at a base, and not on the line, stays there.
+    """
+    (x, prominences), (x_dot, prominences_dot) = primals, tangents
+    refuse_symbols([x, peaks, prominences])
+    y = peak_finding._peak_widths(  # noqa: SLF001
+        x, peaks, rel_height, prominences, left_bases, right_bases
+    )
+    _, level, left, right = y
+    level_dot = x_dot[peaks] - rel_height * prominences_dot
+    ends = (
+        _crossing(x, x_dot, level, level_dot, np.floor(left), np.ceil(left)),
+        _crossing(x, x_dot, level, level_dot, np.ceil(right), np.floor(right)),
+    )
+    return y, (ends[1] - ends[0], level_dot, *ends)
+
+
+def _crossing(x: Any, x_dot: Any, level: Any, level_dot: Any, below: Any, above: Any) -> Any:
+    """How the place moves where the line between two neighbours has some height."""
+    step, below, above = above - below, below.astype(int), above.astype(int)
+    rise = np.where(step == 0, 1.0, x[above] - x[below])
+    part = (level - x[below]) / rise
+    moved = level_dot - (1 - part) * x_dot[below] - part * x_dot[above]
+    return step / rise * moved

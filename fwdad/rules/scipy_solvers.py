@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.errors import MissingRuleError
 from fwdad.rules.core.adjoints import Space, into
 from fwdad.rules.core.by_name import (
     Lazy,
@@ -360,3 +361,115 @@ def sylvester(a: Any, b: Any, q_dot: Any) -> Any:
 def solve_sylvester_transpose_q(y_bar: Any, a: Any, b: Any, q: Space) -> Any:
     """The adjoint of X -> AX + XB is Y -> AᴴY + YBᴴ."""
     return into(q, sylvester(adjoint(_array(a)), adjoint(_array(b)), y_bar))
+
+
+@frule("scipy.linalg.solve_continuous_lyapunov")
+def solve_continuous_lyapunov_frule(primals, tangents):
+    r"""Push tangents through ``scipy.linalg.solve_continuous_lyapunov``.
+
+    .. math:: A X + X A^H = Q
+        \;\Rightarrow\; A \dot X + \dot X A^H = \dot Q - \dot A X - X \dot A^H
+
+    Cost: a Sylvester equation per lane.
+    """
+    a, q = (_array(x) for x in primals)
+    a_dot, q_dot = tangents
+    x = linalg.solve_continuous_lyapunov(a, q)
+    return x, sylvester(a, adjoint(a), q_dot - a_dot @ x - x @ adjoint(a_dot))
+
+
+@transpose_by_name("scipy.linalg.solve_continuous_lyapunov", argnum=1)
+def solve_continuous_lyapunov_transpose_q(y_bar: Any, a: Any, q: Space) -> Any:
+    """The adjoint of X -> AX + XAᴴ is Y -> AᴴY + YA."""
+    a = _array(a)
+    return into(q, sylvester(adjoint(a), a, y_bar))
+
+
+@frule("scipy.linalg.solve_discrete_lyapunov")
+def solve_discrete_lyapunov_frule(primals, tangents, method=None):
+    r"""Push tangents through ``scipy.linalg.solve_discrete_lyapunov``.
+
+    .. math:: X - A X A^H = Q
+        \;\Rightarrow\; \dot X - A \dot X A^H = \dot Q + \dot A X A^H + A X \dot A^H
+
+    Cost: an equation of this kind per lane.
+    """
+    a, q = (_array(x) for x in primals)
+    a_dot, q_dot = tangents
+    x = linalg.solve_discrete_lyapunov(a, q, method=method)
+    change = a_dot @ x @ adjoint(a) + a @ x @ adjoint(a_dot)
+    return x, discrete_lyapunov(a, q_dot + change, method)
+
+
+def discrete_lyapunov(a: Any, q_dot: Any, method: Any = None) -> Any:
+    """Solve Ẋ - A Ẋ Aᴴ = Q̇ for every lane."""
+    return apply_linear(
+        linalg.solve_discrete_lyapunov,
+        (a, q_dot),
+        1,
+        lambda lane: linalg.solve_discrete_lyapunov(a, lane, method=method),
+        by_lane=True,
+        method=method,
+    )
+
+
+@transpose_by_name("scipy.linalg.solve_discrete_lyapunov", argnum=1)
+def solve_discrete_lyapunov_transpose_q(y_bar: Any, a: Any, q: Space, method: Any = None) -> Any:
+    """The adjoint of X -> X - AXAᴴ is Y -> Y - AᴴYA."""
+    return into(q, discrete_lyapunov(adjoint(_array(a)), y_bar, method))
+
+
+# -- Riccati's equations, by the matrix of the closed loop A − BK: the gains K are optimal, so that
+#    their own changes do not matter
+
+
+@frule("scipy.linalg.solve_continuous_are")
+def solve_continuous_are_frule(primals, tangents, e=None, s=None, balanced=True):
+    r"""Push tangents through ``scipy.linalg.solve_continuous_are``.
+
+    .. math:: A^H X + X A - K^H R K + Q = 0, \quad R K = B^H X + S^H, \quad C = A - B K
+        \;\Rightarrow\; C^H \dot X + \dot X C = -\dot W, \quad
+        \dot W = \dot Q + K^H \dot R K + (\dot A - \dot B K)^H X + X (\dot A - \dot B K)
+
+    Cost: a Sylvester equation per lane.
+    """
+    _without_descriptor(e, "solve_continuous_are")
+    a, b, q, r = (_array(x) for x in primals)
+    a_dot, b_dot, q_dot, r_dot = tangents
+    x = linalg.solve_continuous_are(a, b, q, r, s=s, balanced=balanced)
+    carried = adjoint(b) @ x
+    gains = np.linalg.solve(r, carried if s is None else carried + adjoint(_array(s)))
+    closed, moved = a - b @ gains, x @ (a_dot - b_dot @ gains)
+    change = q_dot + adjoint(gains) @ r_dot @ gains + moved + adjoint(moved)
+    return x, sylvester(adjoint(closed), closed, -change)
+
+
+@frule("scipy.linalg.solve_discrete_are")
+def solve_discrete_are_frule(primals, tangents, e=None, s=None, balanced=True):
+    r"""Push tangents through ``scipy.linalg.solve_discrete_are``.
+
+    .. math:: A^H X A - X - K^H (R + B^H X B) K + Q = 0,
+        \quad (R + B^H X B) K = B^H X A + S^H, \quad C = A - B K
+        \;\Rightarrow\; \dot X - C^H \dot X C = \dot Q + K^H \dot R K
+        + (\dot A - \dot B K)^H X C + C^H X (\dot A - \dot B K)
+
+    Cost: a Lyapunov equation per lane.
+    """
+    _without_descriptor(e, "solve_discrete_are")
+    a, b, q, r = (_array(x) for x in primals)
+    a_dot, b_dot, q_dot, r_dot = tangents
+    x = linalg.solve_discrete_are(a, b, q, r, s=s, balanced=balanced)
+    carried = adjoint(b) @ x
+    driven = carried @ a if s is None else carried @ a + adjoint(_array(s))
+    gains = np.linalg.solve(r + carried @ b, driven)
+    closed = a - b @ gains
+    moved = adjoint(closed) @ x @ (a_dot - b_dot @ gains)
+    change = q_dot + adjoint(gains) @ r_dot @ gains + moved + adjoint(moved)
+    return x, discrete_lyapunov(adjoint(closed), change)
+
+
+def _without_descriptor(e: Any, name: str) -> None:
+    if e is not None:
+        raise MissingRuleError(
+            f"scipy.linalg.{name} with e has no derivative: multiply a and b by the inverse of e"
+        )

@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from scipy import signal
+from numpy.testing import assert_allclose
+from scipy import signal, special
 
 import fwdad
 from fwdad.errors import type_in_words
@@ -379,3 +380,36 @@ def test_the_rule_to_write_is_for_a_name_that_can_be_imported():
 )  # fmt: skip
 def test_what_came_in_words(x, words):
     assert type_in_words(x) == words
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_what_a_function_of_several_results_raises_at_run_time(backend):
+    data = np.arange(7.0)
+
+    def f(x):
+        kept = data[data > x[0]]
+        return np.broadcast_to(x[0], np.broadcast_shapes(kept.shape, x.shape))
+
+    x = np.array([3.0, 1.0, 2.0])
+    assert_allclose(fwdad.jit(f, backend=backend)(x), f(x))
+    for transformed in (fwdad.jit(f, backend=backend), fwdad.jacrev(f)):
+        with pytest.raises(ValueError, match="cannot be broadcast to a single shape"):
+            transformed(x / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("itstruve0", "fwdad.elementwise(scipy.special.itstruve0, lambda x, y: ...)"),
+        (
+            "agm",
+            "fwdad.elementwise(scipy.special.agm, lambda x0, x1, y: ..., lambda x0, x1, y: ...)",
+        ),
+        ("itairy", "@fwdad.frule(scipy.special.itairy)"),
+    ],
+)
+def test_the_rule_to_write_has_the_arguments_of_the_function(name, words):
+    function = getattr(special, name)
+    for transform in (fwdad.jacfwd, fwdad.jacrev):
+        with pytest.raises(fwdad.errors.MissingRuleError, match=re.escape(words)):
+            transform(lambda x: np.stack(function(*[x] * function.nin)))(X)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -103,6 +105,29 @@ def _cut(request: Any, monkeypatch: Any, tmp_path: Any) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nothing_is_kept(program: Any, way: Any, counted: Any) -> None:
     assert kept_by_raising(fwdad.jit(way(program)), counted) == 0
+
+
+TWICE = """
+import numpy as np
+import fwdad
+
+def totals(x):
+    return x.reshape(10, 20).sum(0) * 2  # it raises while the argument has two owners
+
+f = fwdad.jit(totals)
+f(np.ones(200))
+for _ in range(200):
+    try:
+        f(np.ones(100))
+    except ValueError:
+        pass
+    others = [np.ones(n) for n in range(2, 60)]  # they are where freed memory was
+"""
+
+
+def test_an_argument_is_freed_once(tmp_path: Any) -> None:
+    (tmp_path / "twice.py").write_text(TWICE)
+    subprocess.run([sys.executable, tmp_path / "twice.py"], check=True)
 
 
 @pytest.mark.usefixtures("_cut")

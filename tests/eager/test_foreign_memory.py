@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import fwdad
 from fwdad.eager.memory.shadow import owner_of
@@ -67,3 +68,28 @@ def test_an_object_that_is_its_own_base():
         return np.sum(kept * a)
 
     assert_allclose(fwdad.jacfwd(f)(W), a)
+
+
+def test_elements_of_an_iterator_lie_in_its_operands():
+    kept, made = np.zeros(3), []
+
+    def f(x):
+        flags = [["readwrite"], ["writeonly", "allocate"]]
+        with np.nditer([kept, None], op_flags=flags) as iterator:
+            for old, new in iterator:
+                assert owner_of(old) is kept
+                new[...] = np.exp(old)
+                old[...] = old + 1
+            made.append(old)
+            return x * iterator.operands[1].sum()
+
+    assert_allclose(fwdad.jacobian(f, W[:2], chunk=1), 3 * np.eye(2))
+    assert_allclose(kept, 1)
+    assert owner_of(made[-1]) is made[-1]  # the iterator is closed
+
+
+def test_an_iterator_within_a_package_under_jit():
+    def f(x):
+        return stats.kstest(x, "norm").statistic
+
+    assert_allclose(fwdad.jit(f)(W), f(W))

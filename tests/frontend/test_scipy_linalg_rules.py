@@ -81,6 +81,14 @@ PROGRAMS = {
     "solve_triangular, C": lambda a, x: sl.solve_triangular(a, vector(x), trans="C", lower=True),
     "solve_triangular, T": lambda a, x: sl.solve_triangular(a, vector(x), 1, unit_diagonal=True),
     "solve_sylvester": lambda a, x: sl.solve_sylvester(a, a.T, a),
+    "solve_continuous_lyapunov": lambda a, x: sl.solve_continuous_lyapunov(a, a @ a),
+    "solve_discrete_lyapunov": lambda a, x: sl.solve_discrete_lyapunov(0.1 * a, a @ a),
+    "solve_continuous_are": lambda a, x: sl.solve_continuous_are(
+        a, columns(x), 2 * np.eye(3) + 0 * a, np.eye(2)
+    ),
+    "solve_discrete_are": lambda a, x: sl.solve_discrete_are(
+        0.3 * a, columns(x), np.eye(3), np.eye(2)
+    ),
     "sqrtm": lambda a, x: sl.sqrtm(a),
     "svd": lambda a, x: sl.svd(a)[1],
     "svd, vectors": lambda a, x: np.abs(sl.svd(a)[0]) ** 2,

@@ -1,6 +1,7 @@
 """Lengths that are another one and a number: what is known of them, and that it holds."""
 
 import dataclasses
+import itertools
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,8 @@ from tests.tiers import every
 
 N = Size(origin=(0, 0))
 X = Value(ArrayType(np.dtype(float), (N,)))
+BOUNDS = (None, *range(-2, 3))
+STEPS = (None, *(k for k in range(-17, 18) if k))
 
 
 def of_length(d):
@@ -39,6 +42,26 @@ def test_a_length_and_a_number():
     assert (N.least, N.minus(1).least, N.minus(4).least, N.minus(-2).least) == (2, 1, 0, 4)
     assert not N.minus(-1).may_be_one
     assert N.minus(1).may_be_one
+
+
+def test_slices_whose_length_is_known():
+    for s in itertools.starmap(slice, product(BOUNDS, BOUNDS, STEPS)):
+        found = {len(range(*s.indices(n))) for n in range(2, 60)}
+        known = sliced(N, s)
+        assert isinstance(known, Size) or found == {known}, s
+        assert len(found) > 1 or known in found, s
+
+
+@pytest.mark.parametrize("step", [7, 8, -8, 16])
+def test_long_steps(step):
+    def thinned(x):
+        return np.sum(x[::step] * (2 * x)[::step]) + np.sum(np.concatenate([x[::step], x[1::step]]))
+
+    x = np.linspace(1, 2, 40)
+    expected = central_differences(thinned, x)
+    assert_allclose(fwdad.grad(thinned)(x), expected, rtol=1e-6)
+    for backend in ("numpy", "numba"):
+        assert_allclose(fwdad.jit(thinned, backend=backend)(x), thinned(x))
 
 
 def test_what_functions_return():

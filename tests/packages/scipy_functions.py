@@ -275,12 +275,10 @@ UNTRACED = {"jit": "UntraceableError"}
 
 # By mode, what is refused: what has no rule, or is no program that a tape can hold.
 REFUSED: dict[str, dict[str, str]] = {
-    "signal.peak_prominence": {"*": "MissingRuleError"},
     "interpolate.BarycentricInterpolator": UNTRACED,
     "optimize.nnls": {"*": "MissingRuleError"},
     "optimize.curve_fit": {"*": "MissingRuleError"},
     "optimize.least_squares": {"*": "MissingRuleError"},
-    "spatial.Rotation": {"*": "MissingRuleError"},
 }
 
 

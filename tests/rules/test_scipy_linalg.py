@@ -87,6 +87,28 @@ def _solvers(complex_):
             for lower in (False, True)
         ),
         Case(sl.solve_sylvester, regular(3), regular(2), g(3, 2), linear=(2,)),
+        Case(sl.solve_continuous_lyapunov, regular(3), g(3, 3), linear=SECOND),
+        *(
+            Case(sl.solve_discrete_lyapunov, 0.2 * g(3, 3), g(3, 3), linear=SECOND, method=method)
+            for method in ("direct", "bilinear")
+        ),
+        *(
+            case
+            for riccati in (sl.solve_continuous_are, sl.solve_discrete_are)
+            for case in (
+                Case(riccati, g(1, 1), g(1, 1), np.eye(1), np.eye(1)),
+                Case(riccati, g(3, 3), g(3, 2), definite(), definite(2), check={"argnums": (0, 1)}),
+                Case(
+                    riccati,
+                    g(3, 3),
+                    g(3, 1),
+                    definite(),
+                    np.eye(1),
+                    s=0.1 * g(3, 1),
+                    check={"argnums": (0, 1, 3)},
+                ),
+            )
+        ),
     ]
 
 

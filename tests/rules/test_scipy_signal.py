@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import signal
-from scipy.signal import _sigtools
+from scipy.signal import _peak_finding_utils, _sigtools
 from scipy.signal._upfirdn import upfirdn
 
 import fwdad
@@ -17,6 +17,8 @@ draw = Draw(53)
 B, A = signal.butter(3, 0.3)
 SOS = signal.butter(4, 0.3, output="sos")
 X = draw.real(12)
+WAVES = np.sin(np.arange(20.0)) + 0.1 * np.arange(20.0)
+PEAKS = signal.find_peaks(WAVES)[0]
 STATE = signal.lfilter_zi(B, A)
 LONG, SHORT = draw.real(5), np.array([2.0, 0.5, -0.3])
 
@@ -59,6 +61,14 @@ CASES = [
         for boundary in (0, 4, 8)
     ),
     Case(_sigtools._convolve2d, draw.complex(3, 3), draw.complex(2, 2), 1, 2, 0, linear=(0, 1)),
+    *(Case(_peak_finding_utils._peak_prominences, WAVES, PEAKS, wlen) for wlen in (-1, 5)),
+    *(
+        Case(
+            _peak_finding_utils._peak_widths, WAVES, PEAKS, level,
+            *_peak_finding_utils._peak_prominences(WAVES, PEAKS, -1),
+        )
+        for level in (0.3, 0.5)
+    ),
 ]  # fmt: skip
 
 
@@ -109,6 +119,7 @@ FILTERS = {
     "its sections": lambda x: signal.sosfilt(SOS + VARIED * x.reshape(2, 6), np.ones(7)),
     "with states": with_states,
     "filtfilt": lambda x: signal.filtfilt(B, A, x, padlen=5),
+    "filtfilt, its coefficients": lambda x: signal.filtfilt(x[:3], coefficients(x), x, padlen=5),
     "filtfilt of Gustafsson": lambda x: signal.filtfilt(B, A, x, method="gust"),
     "sosfiltfilt": lambda x: signal.sosfiltfilt(SOS, x, padlen=6),
     "decimate": lambda x: signal.decimate(x, 2, ftype="fir", n=4),
@@ -120,6 +131,9 @@ FILTERS = {
     "correlate2d": lambda x: signal.correlate2d(x.reshape(4, 3), x[:6].reshape(2, 3), "valid"),
     "filled": lambda x: signal.convolve2d(x.reshape(3, 4), x[:4].reshape(2, 2), fillvalue=2.0),
     "peaks": lambda x: x[signal.find_peaks(x)[0]],
+    "heights of peaks": lambda x: signal.find_peaks(x, height=-9)[1]["peak_heights"],
+    "prominences": lambda x: signal.peak_prominences(x, signal.find_peaks(x)[0])[0],
+    "widths": lambda x: np.stack(signal.peak_widths(x, signal.find_peaks(x)[0], 0.6)),
     "distant peaks": lambda x: x[signal.find_peaks(x, distance=3)[0]],
 }
 

@@ -27,6 +27,9 @@ _DYNAMIC = "numba.dynamic.globals"  # Numba's name for what cannot be cached
 _COMPILED = "_ZN5numba"
 _PATIENCE = 60.0  # seconds
 _RUNS_DOWN = re.compile(r"store i64 -\d")  # a step of a slice
+_PRUNED = llvm.RefPruneSubpasses
+# one more takes it that what raises drops no references, but programs do (see unwinding.py)
+_PRUNES = _PRUNED.PER_BB | _PRUNED.DIAMOND | _PRUNED.FANOUT
 _LEVEL = 2  # beyond it, loops are unswitched on invariant conditions
 
 
@@ -103,7 +106,7 @@ def _run_passes(machine: Any, module: Any, level: int, *, vectorizes: bool = Tru
         passes.add_loop_rotate_pass()
         passes.add_instruction_combine_pass()
         passes.add_jump_threading_pass()
-    passes.add_refprune_pass()
+    passes.add_refprune_pass(_PRUNES)
     passes.run(module, builder)
 
 

@@ -31,8 +31,8 @@ def rule_to_write(f: Any, asked: str | None = None) -> str:
     """How to write a rule for a function, or for the one by the name ``asked`` that calls it."""
     name = _public(_importable(f, function_name(f)) if asked is None else asked)
     short = name.rpartition(".")[2].partition("[")[0]
-    if asked is None and isinstance(f, np.ufunc):
-        rule = f"fwdad.elementwise({name}, lambda x, y: ...)   # the derivative of {short}"
+    if asked is None and isinstance(f, np.ufunc) and f.nout == 1 and f.signature is None:
+        rule = f"fwdad.elementwise({name}, {_partials(f.nin)} of {short}"
     else:
         rule = (
             f"@fwdad.frule({name})\n    def {short}_frule(primals, tangents):\n"
@@ -40,6 +40,15 @@ def rule_to_write(f: Any, asked: str | None = None) -> str:
         )
     otherwise = "or use fwdad.stop_gradient(...) where no derivative is needed"
     return f"Write one:\n    {rule}\n{otherwise}"
+
+
+def _partials(count: int) -> str:
+    """What ``elementwise`` takes for a ufunc of so many arguments, and the words for it."""
+    if count == 1:
+        return "lambda x, y: ...)   # the derivative"
+    given = ", ".join(f"x{k}" for k in range(count))
+    partials = ", ".join([f"lambda {given}, y: ..."] * count)
+    return f"{partials})   # the partial derivatives"
 
 
 def _called_by_the_user() -> str | None:

@@ -152,9 +152,23 @@ def owner_of(a: Any) -> Any:
     while base is not None and base is not a:  # an array of Cython's says that it is its own base
         if isinstance(base, memoryview):
             a, base = base.obj, getattr(base.obj, "base", None)
+        elif isinstance(base, np.nditer):
+            operand = _operand_of(a, base)
+            if operand is None:
+                return a
+            a, base = operand, operand.base
         else:
             a, base = base, getattr(base, "base", None)
     return a
+
+
+def _operand_of(view: np.ndarray, iterator: np.nditer) -> np.ndarray | None:
+    """The array that an element of NumPy's iterator lies in; None if it lies in a buffer."""
+    try:
+        operands = iterator.operands
+    except ValueError:  # the iterator is closed
+        return None
+    return next((a for a in operands if np.may_share_memory(a, view)), None)
 
 
 def find_shadow(a: np.ndarray) -> Shadow | None:

@@ -1,4 +1,7 @@
-"""Matrices whose diagonals are constant: ``scipy.linalg.toeplitz``, ``circulant``, ``hankel``."""
+"""Matrices whose diagonals are constant: ``scipy.linalg.toeplitz``, ``circulant``, ``hankel``.
+
+Also NumPy's solve, as SciPy's functions of arrays of any library call it.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,10 @@ def _circulant(c):
     return c[(np.arange(n)[:, None] - np.arange(n)) % n]
 
 
+def _solve(a, b):
+    return np.linalg.solve(a, b)
+
+
 def _enter(dotted: str, source: Any) -> None:
     when_imported(dotted, lambda function: stands_for(function)(source))
 
@@ -43,3 +50,4 @@ def _enter(dotted: str, source: Any) -> None:
 _enter("scipy.linalg.toeplitz", _toeplitz)
 _enter("scipy.linalg.hankel", _hankel)
 _enter("scipy.linalg.circulant", _circulant)
+_enter("scipy._lib.array_api_compat.numpy.linalg.solve", _solve)

@@ -143,6 +143,12 @@ _RETURNED: dict[str, Callable[[Given], Any]] = {
     "scipy.signal._peak_finding_utils._select_by_peak_distance": lambda g: _array(
         _length(g["args"][0]), dtype=bool
     ),
+    "scipy.signal._peak_finding_utils._peak_prominences": lambda g: (
+        _array(_length(g["peaks"])), *[_array(_length(g["peaks"]), dtype=np.intp)] * 2
+    ),
+    "scipy.signal._peak_finding_utils._peak_widths": lambda g: (
+        *[_array(_length(g["peaks"]))] * 4,
+    ),
     "scipy.linalg.lapack.dgesv": _solved_by_factors,
     **{
         f"scipy.linalg.lapack.{letter}gbsv": functools.partial(_solved, dtype=dtype)

@@ -218,16 +218,27 @@ def _solved_by_pivots(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
     return _solved(1)((factors[0], b), {})
 
 
+def _of_states(args: Operand, kwargs: dict[str, Operand]) -> ArrayType:
+    """The solution of Riccati's equation, a matrix of the shape of a."""
+    names = ["a", "b", "q", "r", *(["s"] if kwargs.get("s") is not None else [])]
+    given = [_argument(args, kwargs, k, name).type for k, name in enumerate(names)]
+    is_complex = any(t.dtype.kind == "c" for t in given)
+    return ArrayType(np.dtype(complex if is_complex else float), given[0].shape)
+
+
 def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
     """A map calls user code, and only that knows the length of its vectors."""
     return ArrayType(np.dtype(float), (Size(),))
 
 
-# Bands of ones are singular; pivots are places in memory, which nobody checks.
+# Bands of ones are singular, and not all systems can be stabilised; pivots are places in memory,
+# which nobody checks.
 BY_NAME: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve_banded": _solved(2),
     "scipy.linalg.solveh_banded": _solved(1),
     "scipy.linalg.lu_solve": _solved_by_pivots,
+    "scipy.linalg.solve_continuous_are": _of_states,
+    "scipy.linalg.solve_discrete_are": _of_states,
     **image_shapes.BY_NAME,
 }
 
