@@ -18,6 +18,7 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 
 from fwdad.codegen.llvm.checks import OWNERS
+from fwdad.codegen.llvm.optimisation import new_library
 
 _OWNING: dict[Any, bool] = {}
 _RETURNED = (RETCODE_OK.constant, RETCODE_NONE.constant)  # codes of functions that have not raised
@@ -120,6 +121,12 @@ class _Lowering(BaseNativeLowering):  # type: ignore[misc]
     def lowering_class(self) -> Any:
         """The class that writes LLVM code."""
         return UnwindingLower
+
+    def run_pass(self, state: Any) -> bool:
+        """Write the code, for passes that know what it drops where it raises."""
+        state.library = new_library(state.targetctx.codegen(), state.func_id.func_qualname)
+        done: bool = super().run_pass(state)
+        return done
 
 
 class UnwindingCompiler(CompilerBase):  # type: ignore[misc]
