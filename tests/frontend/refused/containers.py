@@ -54,7 +54,7 @@ def comprehension(a):
 @refuses("list comprehensions like that, used as no array can be", V, part="depends on values")
 def list_comprehension(a):
     items = [x for x in a if x > 1]  # here
-    items.sort()
+    items.sort(reverse=True)
     return items
 
 
@@ -103,7 +103,7 @@ _METHODS = (
     "`out[k] = v`, `pop(k)` and other methods than `append`, `extend`, `insert(0, v)`, `copy`, "
     "`pop` at an end, `reverse` and `sort` of numbers"
 )
-_CHANGED = "adding an item after the last three"
+_CHANGED = "adding an item after the last three, or where one of them is on one side of a branch"
 _OPERATORS = "`in` and `==`, `+` with another list"
 _ANSWERED = "a derivative of a function that returns such a list"
 
@@ -213,7 +213,7 @@ def taken_out(a):
 def arrays_sorted(a):
     out = []
     for x in a:
-        out.append(a * x)
+        out.append(a[:1] * x)
     out.sort()  # here
     return out[0]
 
