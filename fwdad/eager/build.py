@@ -21,6 +21,7 @@ from fwdad.eager.calls import (  # noqa: F401  (they install themselves)
     c_functions,
     classes,
     copying,
+    histograms,
     iteration,
     makers,
     nan_medians,

@@ -124,7 +124,7 @@ def taken_apart(
     aux = None
     if has_aux:
         y, aux = _with_aux(f, y, run)
-    leaves, structure = flatten(_numbers(y))
+    leaves, structure = flatten(numbers(y))
     pairs = [run.parts(leaf) for leaf in leaves]
     if structure.kind != "leaf":
         _refuse_lost_tangents(f, y, run)
@@ -132,7 +132,7 @@ def taken_apart(
     return pairs, structure, aux
 
 
-def _numbers(y: Any) -> Any:
+def numbers(y: Any) -> Any:
     """A value with a bare integer as a float: a constant has derivative zero, not none at all."""
     if is_leaf(y) or isinstance(y, (bool, np.bool_)):
         return y

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from tests.differences import central_differences
@@ -53,6 +53,24 @@ def test_int_fields_of_structures_have_no_tangent():
     found = fwdad.grad(lambda p: p["a"] * p["n"])({"a": 2.0, "n": 3})
     assert found == {"a": 3.0, "n": fwdad.NoTangent}
     assert fwdad.jvp(lambda p: p[0] * p[1], [3, 2.0], [fwdad.NoTangent, 1.0])[1] == 3.0
+
+
+@pytest.mark.parametrize(
+    "f", [lambda _x: 3, lambda x: np.argmax(x), lambda x: np.argsort(x), lambda _x: np.arange(2)]
+)
+def test_derivative_of_an_int_is_zero_in_every_mode(f):
+    """By rows, and under jit, the Jacobian was ``NoTangent``."""
+    want = np.zeros((*np.shape(f(X)), 3))
+    for derive in (fwdad.jacfwd, fwdad.jacrev):
+        for found in (derive(f)(X), fwdad.jit(derive(f))(X), derive(fwdad.jit(f))(X)):
+            assert_array_equal(found, want, strict=True)
+    for g in (f, fwdad.jit(f)):
+        y, y_dot = fwdad.jvp(g, X, X)
+        assert_array_equal(y, np.asarray(f(X), float), strict=np.ndim(y) > 0)
+        assert_array_equal(y_dot, want[..., 0])
+    y, aux = fwdad.jit(partial(fwdad.jacobian, lambda x: (f(x), 7), has_aux=True))(X)
+    assert_array_equal(y, want)
+    assert aux == 7
 
 
 class Lazy:

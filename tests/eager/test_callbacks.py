@@ -2,6 +2,7 @@
 
 import contextvars
 import heapq
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fwdad
 from tests.cases.check import check_jacobian, line_of, programs, with_widths
+from tests.differences import central_differences
 
 scipy_integrate = pytest.importorskip("scipy.integrate")
 scipy_optimize = pytest.importorskip("scipy.optimize")
@@ -158,3 +160,18 @@ def test_solvers_in_c_over_closures_say_so(f):
 def test_solvers_in_c_over_constants_run():
     f = lambda x: x * scipy_optimize.brentq(lambda t: t**2 - 2.0, 0.0, 2.0)  # noqa: E731
     assert_allclose(fwdad.jacobian(f, X), np.sqrt(2) * np.eye(3))
+
+
+@pytest.mark.parametrize("options", [{"otypes": [float]}, {}, {"otypes": "d", "excluded": {1}}])
+def test_vectorized_functions_that_have_been_called(options):
+    """``np.vectorize`` keeps a ufunc, in C, of the function that it was called with first."""
+    cdf = np.vectorize(lambda z, k=2.0: math.erf(z / k), **options)
+
+    def f(x):
+        return x[0] * cdf(x) + cdf(x[1])
+
+    plain = cdf(X)
+    want = central_differences(f, X)
+    for mode in ("forward", "reverse"):
+        assert_allclose(fwdad.jacobian(f, X, mode=mode), want, rtol=1e-6, atol=1e-8)
+    assert_array_equal(cdf(X), plain)

@@ -218,6 +218,50 @@ def in_pythons_functions(x):
 
 
 @program
+def reversed_in_place(x):
+    path = [int(np.argmax(x))]
+    for k in range(len(x) - 1, 0, -1):
+        path.append((path[-1] + k) % 4)
+    forth = path.copy()
+    path.reverse()
+    back = {"path": path}["path"]
+    steps = zip(path, path[1:])  # noqa: RUF007 (slices are meant)
+    return sum(x[a] * x[b] for a, b in steps) + x[back[0]] ** 3 * forth[-2]
+
+
+@program
+def taken_off_at_both_ends(x):
+    found = []
+    for v in x:
+        if v > 0:
+            found.append(v * x[1])
+    last, first = found.pop(), found.pop(0)
+    return last * 2 + first**3 + sum(found) * found[-1] + len(found)
+
+
+@program
+def sorted_in_place(x):
+    found = []
+    for v in x:
+        if v < 3:
+            found.append(v * x[3])
+    found.sort()
+    return found[0] ** 2 + 3 * found[-1] + np.diff(found) @ np.arange(len(found) - 1)
+
+
+@program
+def taken_off_one_by_one(x):
+    found = []
+    for v in x:
+        if v > 0.4:
+            found.append(v * v)
+    s = 0.0
+    while len(found) > 1:
+        s = s * 0.5 + found.pop() * found[-1]
+    return s + found.pop()
+
+
+@program
 def in_numpys_functions(x):
     out = []
     for k in range(len(x)):

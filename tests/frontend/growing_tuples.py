@@ -103,6 +103,20 @@ def named_tuples(x):
 
 
 @program
+def reversed_tuples(x):
+    found = []
+    for k, v in enumerate(x):
+        if v > 0:
+            found.append((k, v, x[:2] * v))
+    found.reverse()
+    place, value, rows = found.pop()
+    total = place + value**3 + rows.sum()
+    for k, v, a in found:
+        total = total * 0.7 + k * v + a @ a
+    return total
+
+
+@program
 def extremes_by_a_key(x):
     found = []
     for v in x:

@@ -282,3 +282,17 @@ def index_error_in_a_loop(a, n):
     for k in range(n):
         s += a[k]
     return s + a[n]
+
+
+@program((V, 2), (W, 3), (V[:2], 1), (W, -9))
+def slices_of_a_range(a, n):
+    places, s = range(len(a)), 0.0
+    for k in places[::-1]:
+        s = s * 0.9 + a[k] * k
+    for k in places[1:]:
+        s += a[k] * a[k - 1]
+    for k in places[n::-2]:
+        s = s * 1.1 - a[k]
+    for k in range(len(a), 0, -1)[-2:9]:
+        s = s * 0.7 + a[k - 1]
+    return s + len(places[-3:-1]) + sum(range(1, len(a))[:n])

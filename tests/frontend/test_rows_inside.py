@@ -73,7 +73,15 @@ def square(x):
     return x**2
 
 
-PROGRAMS = [number, of_python, two, structure, loop, in_place, rotated, view, until]
+def reshaped(x):
+    y = x.reshape(3, 4).copy()
+    for _ in range(3):
+        y -= 0.3 * np.fft.ifft2(y).real
+        y = np.tanh(y)
+    return y.ravel()[::6]
+
+
+PROGRAMS = [number, of_python, two, structure, loop, in_place, rotated, view, until, reshaped]
 
 
 def goes_by_rows(compiled):
@@ -106,7 +114,7 @@ def test_all_modes_agree(f, static_shapes, backend):
         assert goes_by_rows(compiled) == (mode != "forward" and f in PROGRAMS)
 
 
-@pytest.mark.parametrize("f", [number, two, loop, rotated])
+@pytest.mark.parametrize("f", [number, two, loop, rotated, reshaped])
 def test_against_differences(f):
     assert_allclose(fwdad.jit(fwdad.jacrev(f))(X), central_differences(f, X), rtol=1e-6, atol=1e-8)
 

@@ -57,7 +57,7 @@ def keys(x):
 
 def some_of(x):
     items = [v * v for v in x if v > 0.4]
-    items.sort()
+    items.sort(reverse=True)
     return sum(items) + 0.0 * x[0]
 
 

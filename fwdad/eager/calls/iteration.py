@@ -21,6 +21,7 @@ from fwdad.eager.duals import flat
 from fwdad.eager.duals.explicit import explicit
 from fwdad.eager.duals.scalar import Scalar
 from fwdad.eager.hooks.iteration import check_generator, mapping
+from fwdad.eager.lifting.lift import lift
 from fwdad.eager.memory.shadow import SHADOWED, find_shadow
 from fwdad.eager.run import STATE
 from fwdad.ops import functions_with, record_of
@@ -155,6 +156,17 @@ def _frompyfunc(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     f, *rest = args
     named = functools.update_wrapper(functools.partial(call, f), f)
     return np.frompyfunc(named, *rest, **kwargs)
+
+
+@handler(np.vectorize.__call__)
+def _vectorized(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call by another object than the user's, which may keep a ufunc of the unlifted function."""
+    o: Any = args[0]
+    call_of: Any = np.vectorize.__call__
+    if type(o) is np.vectorize and callable(o.pyfunc):
+        o = np.vectorize(o.pyfunc, o.otypes, None, o.excluded, o.cache, o.signature)
+    lifted: Any = lift(call_of)
+    return lifted(o, *args[1:], **kwargs)
 
 
 @handler(np.apply_along_axis)

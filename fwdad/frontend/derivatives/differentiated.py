@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.eager.arguments import check_numbers
+from fwdad.eager.forward import numbers
 from fwdad.errors import (
     Location,
     NoOutputError,
@@ -270,11 +271,11 @@ class Differentiated:
     def _called(self, args: list[Any]) -> Any:
         """What the function returns, which is checked not to be None."""
         y = self.tracer.call(self.f, tuple(args), self.kwargs)
-        if not isinstance(y, Optional):
-            return y
-        message = returned_nothing(function_name(self.f))
-        self.tracer.recorder.check(y.flag, NoOutputError, (message,), self._place())
-        return y.value
+        if isinstance(y, Optional):
+            message = returned_nothing(function_name(self.f))
+            self.tracer.recorder.check(y.flag, NoOutputError, (message,), self._place())
+            y = y.value
+        return self._as_floats(y) if self.outputs == "returned" else y
 
     def _place(self) -> Location | None:
         """Where the function returns, or is differentiated."""
@@ -499,6 +500,12 @@ class Differentiated:
                 )
                 raise UntraceableError(message, self.tracer.position.location())
 
+    def _as_floats(self, y: Any) -> Any:
+        """The value, with y as a float where it is an integer and nothing else."""
+        if self.has_aux and type(y) is tuple and len(y) == 2:
+            return _as_float(self.tracer, y[0]), y[1]
+        return _as_float(self.tracer, y)
+
     def _with_mutated(self, y: Any, inner: list[Symbol], written: list[bool]) -> Any:
         """The value with the arguments that f writes, beside or instead of what it returns."""
         in_order = sorted(zip(self.argnums, self.trees, strict=True), key=lambda pair: pair[0])
@@ -510,6 +517,17 @@ class Differentiated:
             )
         changed: Any = mutated[0] if len(mutated) == 1 else tuple(mutated)
         return changed if self.outputs == "mutated" else (y, changed)
+
+
+def _as_float(tracer: Tracer, y: Any) -> Any:
+    """An integer, or an array of them, as floats: its derivative is zero, as of any constant."""
+    if type(y) is not Symbol:
+        return numbers(y)
+    if y.dtype.kind not in "iu":
+        return y
+    if y.is_array:
+        return tracer.recorder.apply(np.ndarray.astype, (y, float), {})
+    return tracer.recorder.apply(float, (y,), {})
 
 
 def _symbols_in(x: Any) -> Iterator[Symbol]:

@@ -127,10 +127,16 @@ class Merger:
             merged = self._alike(a, b)
             if merged is not None:
                 return merged
+        first, second = kind_in_words(a), kind_in_words(b)
         reason = (
-            f"it is {kind_in_words(a)} on one path and {kind_in_words(b)} on another; make it the "
-            "same kind of value on every path"
+            f"it is {first} on one path and {second} on another; make it the same kind of value "
+            "on every path"
         )
+        if first == second:
+            reason = (
+                f"it is {first} on one path and another one on the other, and values can choose "
+                "between numbers and arrays only: use it inside of the branch"
+            )
         return lambda _: Poison(reason, self.here)
 
     def _alike(self, a: Any, b: Any) -> Build | None:

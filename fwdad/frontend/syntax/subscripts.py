@@ -97,6 +97,9 @@ class Subscripts:
             return o.item(index)
         if isinstance(o, Flags):
             return item_of_flags(self.tracer, o, index)
+        if type(o) is Range and isinstance(index, slice) and type(index.step) is not Symbol:
+            length = length_of_range(self.recorder, o.start, o.stop, o.step)
+            return Range(*self.tracer.call(_sliced, (o.start, length, o.step, index), {}))
         if isinstance(o, Range):
             offset = binary_mul(self.tracer, self._place(o, index), o.step)
             return binary_add(self.tracer, o.start, offset)
@@ -147,7 +150,8 @@ class Subscripts:
         length = length_of_range(self.recorder, o.start, o.stop, o.step)
         if isinstance(index, slice) or type(index) is Symbol:
             message = (
-                "a range whose length is unknown at trace time takes only an index that is known"
+                "a range whose length is unknown at trace time takes only an index, or a step of a "
+                "slice, that is known"
             )
             raise UntraceableError(message, self.position.location())
         k = index if index >= 0 else self.tracer.binary(operator.add, length, index)
@@ -204,3 +208,17 @@ class Subscripts:
         self.outside.may_change(o)
         self.recorder.journal.touch(o)
         native(operator.delitem, o, self.values.known(index))
+
+
+def _sliced(start: Any, length: Any, step: Any, part: slice) -> tuple[Any, Any, Any]:
+    """Start, stop and step of a slice of a range; traced, as ``length`` may be unknown."""
+    by = 1 if part.step is None else part.step
+    if by == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, length) if by > 0 else (-1, length - 1)
+    first, last = (low, high) if by > 0 else (high, low)
+    if part.start is not None:
+        first = min(max(part.start + length if part.start < 0 else part.start, low), high)
+    if part.stop is not None:
+        last = min(max(part.stop + length if part.stop < 0 else part.stop, low), high)
+    return start + first * step, start + last * step, by * step

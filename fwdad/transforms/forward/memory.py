@@ -91,7 +91,7 @@ class Memory:
             mirrored = self._mirrored(op, with_shadows[0])
             if len(mirrored) == 1 and self._may_copy(op, with_shadows[0]):
                 mirrored = [self._beside(op, with_shadows[0], *mirrored)]
-        elif op.function in (view_or_zeros, view_or_copy) and self._is_written_later(op):
+        elif self.chooses_by_memory(op):
             mirrored = [self._as_that_one(op)]
         if len(mirrored) == len(op.outputs):
             for v, lanes in zip(op.outputs, mirrored, strict=True):
@@ -101,6 +101,14 @@ class Memory:
                 lanes.value.type = self.state.lanes_type(self.state.here(v).type)
             return
         self._refuse_later_writes(op)
+
+    def chooses_by_memory(self, op: Apply) -> bool:
+        """Whether an operation returns one array or another by whose memory they are.
+
+        Its lanes are chosen by :meth:`look_through`: a rule would be given copies.
+        """
+        chooses = op.function in (view_or_zeros, view_or_copy)
+        return chooses and self.state.has_shadow(op.args[0]) and self._is_written_later(op)
 
     def _reads_in_memory_order(self, op: Apply, a: Value) -> bool:
         """Whether elements come in the order of memory that may not be C-contiguous."""

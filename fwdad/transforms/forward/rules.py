@@ -110,7 +110,8 @@ class Rules:
         if op.mutated:
             self.memory.mutate(op, active=active)
             return
-        if not active or record_of(op.function).constant or not _has_tangent(op):
+        copies = not active or record_of(op.function).constant or not _has_tangent(op)
+        if copies or self.memory.chooses_by_memory(op):
             self.state.copy(op)
         elif record_of(op.function).gathers and isinstance(op.args[0], (list, tuple)):
             self._gather(op)

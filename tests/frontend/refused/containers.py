@@ -54,7 +54,7 @@ def comprehension(a):
 @refuses("list comprehensions like that, used as no array can be", V, part="depends on values")
 def list_comprehension(a):
     items = [x for x in a if x > 1]  # here
-    items.sort()
+    items.sort(reverse=True)
     return items
 
 
@@ -100,8 +100,10 @@ _TUPLES = "tuples of several lengths or classes"
 _LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
 _WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
 _METHODS = (
-    "`out[k] = v`, `pop` and other methods than `append`, `extend`, `insert(0, v)` and `copy`"
+    "`out[k] = v`, `pop(k)` and other methods than `append`, `extend`, `insert(0, v)`, `copy`, "
+    "`pop` at an end, `reverse` and `sort` of numbers"
 )
+_CHANGED = "adding an item after the last three, or where one of them is on one side of a branch"
 _OPERATORS = "`in` and `==`, `+` with another list"
 _ANSWERED = "a derivative of a function that returns such a list"
 
@@ -199,12 +201,41 @@ def set_item(a):
     return out[0]
 
 
-@refuses(_METHODS, V, part="`pop` of a list that grows")
-def taken_off(a):
+@refuses(_METHODS, V, part="`pop` anywhere but at an end")
+def taken_out(a):
     out = []
     for x in a:
         out.append(x)
-    return out.pop()  # here
+    return out.pop(1)  # here
+
+
+@refuses(_METHODS, V, part="`sort` of arrays")
+def arrays_sorted(a):
+    out = []
+    for x in a:
+        out.append(a[:1] * x)
+    out.sort()  # here
+    return out[0]
+
+
+@refuses(_CHANGED, V, part="adding an item, after `pop`")
+def appended_after_a_pop(a):
+    out = []
+    for x in a:
+        out.append(x)
+    out.pop()
+    out.append(1.0)  # here
+    return np.array(out)
+
+
+@refuses(_CHANGED, V, part="on one side of a branch")
+def reversed_on_one_side(a):
+    out = []
+    for x in a:
+        out.append(x)
+    if a[0] > 0:
+        out.reverse()
+    return np.array(out)  # here
 
 
 @refuses(_METHODS, V, part="`del` of an item")

@@ -33,6 +33,12 @@ def a_float_or_a_tuple(x):
     return y * 2  # here
 
 
+@refuses(_KINDS, 1.0, part="a str on one path and another one on the other")
+def one_of_two_texts(x):
+    key = "small" if x < 1 else "large"
+    return {"small": x * x, "large": 2 * x}[key]  # here
+
+
 @refuses(_KINDS, V, 3, part="on one path")
 def another_rank(a, n):
     for _ in range(n):

@@ -5,7 +5,8 @@ that is not makes the trace restart with the place where it is made (:class:`Lis
 display is then a :class:`Growing`. Its items are numbers of one type, or arrays of one dtype and
 shape; of tuples (``growing_tuples.py``) each part has a stack of its own. Where it is read, all of
 its items are popped from the stack into an array, right after what changed the list last. One that
-grows at its front (`insert(0, x)`) grows only there.
+grows at its front (`insert(0, x)`) grows only there. After `reverse`, `sort` or `pop` it is a part
+of that array, and grows no longer.
 """
 
 from __future__ import annotations
@@ -120,13 +121,13 @@ class Items(Refusing):
         """A list of other items of the kind of this one's."""
         return Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
 
-    def not_empty(self, message: str) -> None:
-        """Write the check that an empty list raises ``ValueError``."""
+    def not_empty(self, message: str, error: type[Exception] = ValueError) -> None:
+        """Write the check that an empty list raises ``error``."""
         some = self.tracer.binary(operator.gt, self.length(), 0)
         if type(some) is Symbol:
-            self.tracer.recorder.check(some, ValueError, (message,))
+            self.tracer.recorder.check(some, error, (message,))
         elif not some:
-            raise AlwaysRaises(ValueError, (message,))
+            raise AlwaysRaises(error, (message,))
 
     def settled(self) -> None:
         """Read all items here, outside of a loop that reads them one by one."""
@@ -142,6 +143,18 @@ class Items(Refusing):
 
     def insert(self, _place: Any, _x: Any) -> None:
         """Refuse to insert into a copy."""
+        self.refused("changing a copy, or a slice, of")
+
+    def pop(self, _place: Any = -1) -> Any:
+        """Refuse to take an item off a copy."""
+        self.refused("changing a copy, or a slice, of")
+
+    def reverse(self) -> None:
+        """Refuse to reverse a copy."""
+        self.refused("changing a copy, or a slice, of")
+
+    def sort(self) -> None:
+        """Refuse to sort a copy."""
         self.refused("changing a copy, or a slice, of")
 
     def array(self) -> Symbol:
@@ -175,7 +188,7 @@ class Growing(Items):
         self._unstacked: dict[Value, _Read] = {}
         self._read: list[_Read] = []
         latest = self.head[self._latest] if head else UNBOUND
-        self.held: dict[str, Any] = {"count": 0, "latest": latest}
+        self.held: dict[str, Any] = {"count": 0, "latest": latest, "changed": UNBOUND}
         recorder.journal.own(self.held, namespace=True)
 
     @property
@@ -257,8 +270,46 @@ class Growing(Items):
             raise ListGrows((self.place, "front"), item=True)
         self._put(x)
 
+    def pop(self, place: Any = -1) -> Any:
+        """Take off the item at an end."""
+        if type(place) is Symbol or place not in (0, -1):
+            self.refused("`pop` anywhere but at an end of")
+        self.not_empty("pop from empty list", IndexError)
+        found = self.at(place)
+        self._change(self._part(slice(None, -1) if place else slice(1, None)))
+        return found
+
+    def reverse(self) -> None:
+        """Turn the order of the items around."""
+        self._change(self._part(slice(None, None, -1)))
+
+    def sort(self) -> None:
+        """Bring the items, numbers, into order."""
+        if self.arrays:
+            self.refused("`sort` of arrays in")
+        self._change(self.tracer.recorder.apply(np.sort, (self.rows(),), {}))
+
+    def _part(self, part: slice) -> Symbol:
+        rows: Symbol = self.tracer.recorder.load(self.rows(), part)
+        return rows
+
+    def _change(self, rows: Symbol) -> None:
+        """From here on the items are those of an array."""
+        self.tracer.recorder.journal.bind(self.held, "changed", rows)
+
+    def _changed(self) -> Symbol | None:
+        """The items as an array, if they are not those on the stack any more."""
+        rows = self.held["changed"]
+        if rows is UNBOUND:
+            return None
+        if type(rows) is not Symbol:
+            self.refused("reading, where it was changed in a loop or on one side of a branch,")
+        return rows
+
     def _put(self, x: Any) -> None:
         recorder = self.tracer.recorder
+        if self.held["changed"] is not UNBOUND:
+            self.refused("adding an item, after `pop`, `reverse` or `sort`, to")
         x = self._operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
             self.refused("code under `checkpoint` that appends to")
@@ -275,10 +326,15 @@ class Growing(Items):
 
     def length(self) -> Any:
         """The number of items."""
+        rows = self._changed()
+        if rows is not None:
+            return self.tracer.recorder.length(rows, 0)
         return binary_add(self.tracer, self.held["count"], len(self.head))
 
     def item(self, index: Any) -> Any:
         """The item at an index, or the items of a slice; the latest one even while it grows."""
+        if self.held["changed"] is not UNBOUND:
+            return super().item(index)
         if type(self.held["count"]) is not Symbol and isinstance(index, int):
             return native(operator.getitem, self.head, index)
         if isinstance(index, slice) or type(index) is Symbol or index != self._latest:
@@ -293,6 +349,9 @@ class Growing(Items):
 
     def rows(self) -> Symbol:
         """The items, as an array that nobody may write into."""
+        changed = self._changed()
+        if changed is not None:
+            return changed
         recorder, count = self.tracer.recorder, self.held["count"]
         if type(count) is not Symbol:
             return self._known_rows()

@@ -56,6 +56,19 @@ class Tuples(Items):
         for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
             column.insert(place, part)
 
+    def pop(self, place: Any = -1) -> Any:
+        """Take off the item at an end."""
+        return self.made([column.pop(place) for column in self.columns])
+
+    def reverse(self) -> None:
+        """Turn the order of the items around."""
+        for column in self.columns:
+            column.reverse()
+
+    def sort(self) -> None:
+        """Refuse to sort tuples."""
+        self.refused("`sort` of tuples in")
+
     # -- reading
 
     def length(self) -> Any:

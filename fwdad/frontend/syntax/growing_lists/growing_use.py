@@ -64,6 +64,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "extend": extend,
     "insert": lambda _tracer, o, place, x: o.insert(place, x),
     "copy": lambda _tracer, o: o.copied(),
+    "pop": lambda _tracer, o, place=-1: o.pop(place),
+    "reverse": lambda _tracer, o: o.reverse(),
+    "sort": lambda _tracer, o: o.sort(),
     "__len__": lambda _tracer, o: o.length(),
 }
 
