@@ -128,6 +128,53 @@ def f(x, n):
 """
 
 
+BRANCH = """
+def f(x, n):
+    a = x + 1.0
+    if n > 2:
+        b = a * 2.0
+        c = b + x
+        d = c * a
+        e = d - b
+        g = e[1:]
+        h = g * 2.0
+        k = h + g
+        a = a + k[0]
+        m = k * k
+        o = m + h
+        if o[0] > 100.0:
+            raise ValueError("too large")
+        p = o - m
+        a = a + p[1]
+    q = a * 0.5
+    r = q + x
+    s = r * q
+    t = s - r
+    u = t + a
+    return (u, r)
+"""
+
+
+@pytest.mark.usefixtures("short")
+def test_what_only_one_side_of_a_branch_assigns():
+    """It is dropped once where it was assigned, and not where it was not."""
+    whole = source(BRANCH)
+    kernel = Machine(whole, None, {}).kernel
+    x = np.array([1.0, 0.5, 0.25])
+    nrt.memsys_enable_stats()
+    try:
+        for n in (4, 1, 4, 1):
+            before = rtsys.get_allocation_stats()
+            made, wanted = kernel(x, n), defined(whole)(x, n)
+            for a, b in zip(made, wanted, strict=True):
+                assert_array_equal(a, b)
+            del made, a
+            after = rtsys.get_allocation_stats()
+            assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    finally:
+        nrt.memsys_disable_stats()
+
+
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("n", [1, 4])
 def test_parts_share_arrays(n):

@@ -100,8 +100,6 @@ class LongLower(ProgramLower):
         self.listed = {v: k for k, v in enumerate(sorted({*arrays} - self._borrowed))}
         if self.listed:
             self._owner_list = self._memory(ArrayType(cgutils.voidptr_t, len(self.listed)))
-            size = self.context.get_abi_sizeof(self._owner_list.type.pointee)
-            cgutils.memset(self.builder, self._owner_list, self._int(size), 0)
 
     @property
     def _is_part(self) -> bool:
@@ -109,7 +107,9 @@ class LongLower(ProgramLower):
 
     def lower_inst(self, inst: Any) -> Any:
         """Lower a statement."""
-        if isinstance(inst, ir.Del) and inst.value in self._results.keys() | self._returned:
+        if isinstance(inst, ir.Del) and (
+            inst.value in self._results or inst.value in self._returned
+        ):
             return None
         if isinstance(inst, ir.Return) and inst.value.name in self._returned:
             return self.builder.ret(RETCODE_OK)
@@ -149,9 +149,15 @@ class LongLower(ProgramLower):
         return self.context.get_constant(types.intp, n)
 
     def _memory(self, t: Any) -> Any:
-        """Memory for a value of an LLVM type, which is there while the function runs."""
+        """Memory for a value of an LLVM type, of zeros when the function begins.
+
+        Numba deletes variables also where, on some path, they have not been assigned.
+        """
         with self.builder.goto_entry_block():
-            return self.builder.alloca(t)
+            memory = self.builder.alloca(t)
+            size = self._int(self.context.get_abi_sizeof(t))
+            cgutils.memset(self.builder, memory, size, 0)
+        return memory
 
     def _assignments(self) -> Iterable[Any]:
         return (s for block in self.blocks.values() for s in block.find_insts(ir.Assign))
