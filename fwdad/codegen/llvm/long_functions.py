@@ -88,7 +88,8 @@ class LongLower(ProgramLower):
     def setup_function(self, fndesc: Any) -> None:
         """Begin the function."""
         super().setup_function(fndesc)
-        self._results: dict[str, Any] = {}  # by variable: the memory of a part's results
+        self._results: dict[str, Any] = {}  # by variable: the memory of all results of a part,
+        self._taken: dict[str, Any] = {}  # or of one, until it gets a variable of the program
         self._returned = self._find_returned()
         self._once = _assigned_once(self.blocks)
         self._borrowed: set[str] = set()
@@ -107,8 +108,8 @@ class LongLower(ProgramLower):
 
     def lower_inst(self, inst: Any) -> Any:
         """Lower a statement."""
-        if isinstance(inst, ir.Del) and (
-            inst.value in self._results or inst.value in self._returned
+        if isinstance(inst, ir.Del) and any(
+            inst.value in names for names in (self._results, self._taken, self._returned)
         ):
             return None
         if isinstance(inst, ir.Return) and inst.value.name in self._returned:
@@ -217,7 +218,12 @@ class LongLower(ProgramLower):
         elif op == "static_getitem" and value.value.name in self._results:
             memory, t = self._results[value.value.name], self.typeof(value.value.name)
             place = cgutils.gep_inbounds(self.builder, memory, 0, value.index)
-            self._move(place, t[value.index], name)
+            if name.startswith("$"):
+                self._taken[name] = place
+            else:
+                self._move(place, t[value.index], name)
+        elif isinstance(value, ir.Var) and value.name in self._taken:
+            self._move(self._taken[value.name], self.typeof(value.name), name)
         else:
             return False
         return True
