@@ -231,8 +231,8 @@ def _mapped(_args: Operand, _kwargs: dict[str, Operand]) -> ArrayType:
     return ArrayType(np.dtype(float), (Size(),))
 
 
-# Bands of ones are singular, and not all systems can be stabilised; pivots are places in memory,
-# which nobody checks.
+# Bands of ones are singular, and not all systems can be stabilised; pivots are indices that LAPACK
+# does not check.
 BY_NAME: dict[str, Callable[..., Any]] = {
     "scipy.linalg.solve_banded": _solved(2),
     "scipy.linalg.solveh_banded": _solved(1),
