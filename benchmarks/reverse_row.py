@@ -226,7 +226,9 @@ class Measured:
         error = float(np.max(np.abs(slope - (8.0 * one - two) / (12.0 * h))))
         if error <= DIFFERENCE_TOLERANCE * scale:
             return ""
-        forward = fwdad.jit(lambda x, d, f, args: fwdad.jvp(lambda x: f(*x, *args), x, d))
+        forward = fwdad.jit(
+            lambda x, d, f, args: fwdad.jvp(lambda x: f(*x, *args), x, (d,), argnums=(0,))
+        )
         first = tuple(range(len(active)))
         if active != first:
             return "WRONG by differences"
