@@ -57,6 +57,7 @@ class Expressions:
         self.typed = typed
         self.nest = typed.nest
         self.names: dict[str, Any] = {}
+        self.known: dict[ast.expr, Any] = {}  # expressions whose value is another here
         targets = [n for n in ast.walk(self.nest.tree) if isinstance(n, ast.Name)]
         indices = {id(n.target) for n in ast.walk(self.nest.tree) if isinstance(n, ast.For)}
         self.assigned = {
@@ -93,6 +94,8 @@ class Expressions:
 
     def value(self, e: ast.expr) -> Any:
         """The LLVM value of an expression, or the parts of an array."""
+        if e in self.known:
+            return self.known[e]
         t = self.typed.of[e]
         if isinstance(e, ast.Constant):
             return self.context.get_constant(types.unliteral(t), e.value)

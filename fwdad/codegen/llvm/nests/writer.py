@@ -16,6 +16,7 @@ from numba.core import types as _types
 from fwdad.codegen.llvm.checks import say_where
 from fwdad.codegen.llvm.elements import Held, all_steps, element, get_itemsize, store_item
 from fwdad.codegen.llvm.loop_merging import SharedLoop
+from fwdad.codegen.llvm.nests.collapsing import chain_of, ends
 from fwdad.codegen.llvm.nests.expressions import Expressions, Number
 from fwdad.codegen.llvm.nests.extraction import known_int
 from fwdad.codegen.llvm.nests.types import Typed
@@ -43,6 +44,7 @@ class NestWriter:
         self.names = self.expressions.names
         self.shared = shared
         self._least: dict[str, int] = {}  # lower bounds of counters
+        self._seen: set[ast.For] = set()  # loops inside of those that may run as one
 
     def write(self, arguments: Sequence[Any], known: Sequence[Given]) -> None:
         """Write the whole function."""
@@ -127,6 +129,7 @@ class NestWriter:
     def _loop(self, s: ast.For) -> None:
         assert isinstance(s.iter, ast.Call)
         assert isinstance(s.target, ast.Name)
+        self._collapse(s)
         builder, args = self.builder, [self.expressions.value(x) for x in s.iter.args]
         start, stop = (args[0].type(0), args[0]) if len(args) == 1 else args[:2]
         step = args[2] if len(args) == 3 else start.type(1)
@@ -168,6 +171,16 @@ class NestWriter:
         index.add_incoming(following, builder.block)
         builder.cbranch(goes_on, begin, end)
         builder.position_at_end(end)
+
+    def _collapse(self, s: ast.For) -> None:
+        """Let a loop and those inside it run as one, if that is possible."""
+        if s in self._seen or CHECK_BOUNDS:  # which asks each index to be inside its axis
+            return
+        chain = chain_of(s, self.nest.inner)
+        if chain is not None:
+            self._seen.update(chain.loops)
+            found = dict(ends(self.context, self.builder, chain, self.expressions.value))
+            self.expressions.known.update(found)
 
     def _apart(self, s: ast.For, loop: SharedLoop) -> None:
         """Call the function that a loop has become; a known stride of elements is no argument.
