@@ -24,7 +24,7 @@ from fwdad.ir.ops import Apply, Value, is_array, values_in, walk
 from fwdad.ir.primitives.broadcast_sums import sum_to
 from fwdad.ir.primitives.opaque_call import Whole
 from fwdad.ir.primitives.stacks import new_stack, pop, push, thin, top
-from fwdad.ir.symbol import Length, Symbol, as_divisor, as_numpy_number
+from fwdad.ir.symbol import Length, Symbol
 from fwdad.ir.types import ArrayType, Number, Type
 from fwdad.ops import record_of
 from fwdad.rules.core.containers import rebuild
@@ -49,6 +49,7 @@ from fwdad.transforms.forward.sparse_products import pushed_product
 from fwdad.transforms.forward.state import State
 from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.integer_derivatives import check_derivatives_fit
+from fwdad.transforms.partials import partials_of
 
 
 class _Wanted(Lanes):
@@ -418,21 +419,13 @@ class Rules:
     def _elementwise(self, op: Apply, rule: Any) -> None:
         self.state.copy(op)
         (v,) = op.outputs
-        y = self.state.primal[v]
-        dtype = v.type.dtype
-        args, _ = rule.of_call(op.args, op.kwargs)
-        numbers = [as_numpy_number(self.state.symbols(a), dtype) for a in args]
-        if ruled_function(op) is np.true_divide:
-            numbers[1] = as_divisor(numbers[1], dtype)
-        result = as_numpy_number(y, dtype)
         y_dot: Any = ZERO
-        for k, a in enumerate(args):
-            t = self.tangents.of(a)
-            if isinstance(t, Zero):
-                continue
-            with np.errstate(all="ignore"):  # of numbers that are known
-                d = written_down(rule, rule.partials[k])(*numbers, result)
-            y_dot = y_dot + self.tangents.scaled(t, d, v.type)
+
+        def moves(a: Any) -> bool:
+            return not isinstance(self.tangents.of(a), Zero)
+
+        for a, d in partials_of(op, rule, self.state.symbols, moves).items():
+            y_dot = y_dot + self.tangents.scaled(self.tangents.of(a), d, v.type)
         if not isinstance(y_dot, Zero):
             self.state.tangent[v] = y_dot
 

@@ -17,7 +17,7 @@ from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.scatter_add import is_scatter
 from fwdad.ir.primitives.stacks import pop, push, thin, top
 from fwdad.ir.primitives.view_mirrors import give_back
-from fwdad.ir.symbol import Symbol, as_divisor, as_numpy_number
+from fwdad.ir.symbol import Symbol
 from fwdad.ops import record_of
 from fwdad.rules.core.adjoints import TRANSPOSES
 from fwdad.rules.core.containers import pick, rebuild, walk
@@ -35,6 +35,7 @@ from fwdad.transforms.forward.lanes import lanes_type, load_lanes, zero_lanes
 from fwdad.transforms.forward.placing import place_lanes, pulled_places
 from fwdad.transforms.forward.rule_table import ruled_function
 from fwdad.transforms.forward.rules import nested_parts
+from fwdad.transforms.partials import partials_of
 from fwdad.transforms.reverse.bar_stacks import BarStacks
 from fwdad.transforms.reverse.cotangents import Cotangents
 from fwdad.transforms.reverse.lengths import equal_inside
@@ -210,29 +211,21 @@ class Rules:
     def _elementwise(self, op: Apply, _function: Any, rule: Any, bars: list[Any]) -> list[Any]:
         (y,) = op.outputs
         (y_bar,) = bars
-        dtype = y.type.dtype
         args, options = rule.of_call(op.args, op.kwargs)
-        numbers = [as_numpy_number(self.sweep.symbols(a), dtype) for a in args]
-        if ruled_function(op) is np.true_divide:
-            numbers[1] = as_divisor(numbers[1], dtype)
-        result = as_numpy_number(self.sweep.symbols(y), dtype)
-        contributions = []
         others = [a for a in args if not isinstance(a, Value)]
         if self.activity.any_active([others, *options.values()]):
             self.sweep.fail(
                 f"{function_name(op.function)} of a list of values that carry derivatives"
             )
-        for k, a in enumerate(args):
-            if self.activity.is_active(a):
-                with np.errstate(all="ignore"):  # of numbers that are known
-                    d = written_down(rule, rule.partials[k])(*numbers, result)
-                shape = tuple(getattr(d, "shape", ()))
-                # a partial that is another argument may be shorter than y, as may this one
-                if self.spaces.shape(a) != self.spaces.shape(y) or (
-                    is_array(y) and shape not in ((), self.spaces.shape(y))
-                ):
-                    y_bar = self.spaces.whole(y, y_bar)
-                contributions.append((a, self.spaces.scaled(d, y_bar)))
+        contributions = []
+        for a, d in partials_of(op, rule, self.sweep.symbols, self.activity.is_active).items():
+            shape = tuple(getattr(d, "shape", ()))
+            # a partial that is another argument may be shorter than y, as may this one
+            if self.spaces.shape(a) != self.spaces.shape(y) or (
+                is_array(y) and shape not in ((), self.spaces.shape(y))
+            ):
+                y_bar = self.spaces.whole(y, y_bar)
+            contributions.append((a, self.spaces.scaled(d, y_bar)))
         return contributions
 
     def _is_transposed(self, op: Apply, function: Any, rule: Any) -> bool:
