@@ -25,6 +25,7 @@ from fwdad.ir.notation import ATOM
 from fwdad.ir.ops import Apply, Operand, Value, is_array
 
 _FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
+_SHORT = 64  # elements of rows whose sums stay in registers
 _FEWEST = 4  # elements of a last axis whose length is known, for which a vector is worth while
 
 
@@ -159,6 +160,8 @@ def add_rows(
 ) -> None:
     """Add up rows of doubles along ``axes``, not the last one, into ``out[place]``.
 
+    Sums of short rows stay in registers: a vector that has just been written is slow to read, more
+    so if it is part of one. Long rows of one axis are read in the order of memory.
     ``out`` must be zeros if one axis is reduced; with a ``power`` of 2 squares are added.
     """
     w = rows.w
@@ -173,22 +176,37 @@ def add_rows(
     there = f"{rows.stop}, {out}, {place}"
     along = f"for {index[-1]} in range(0, {rows.stop}, {rows.width}):"
     outer = range(len(index) - 1)
-    if len(axes) == 1:  # in the order of memory
+
+    def in_order() -> None:
         with w.loops.over(index, rows.lengths, outer):
             w.code.line(along)
             with w.code.indented():
                 new = term()
                 old = f"vector_read({rows.width}, {there})"
                 rows.line(f"vector_write({old} + {new.at(6)}, {there})")
-        return
-    total = w.names.temporary("totals")
-    with w.loops.over(index, rows.lengths, [k for k in outer if k not in axes]):
-        w.code.line(along)  # many short rows: the sum stays in a register
+
+    def in_registers() -> None:
+        total = w.names.temporary("totals")
+        with w.loops.over(index, rows.lengths, [k for k in outer if k not in axes]):
+            w.code.line(along)
+            with w.code.indented():
+                rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
+                with w.loops.over(index, rows.lengths, axes):
+                    rows.line(f"{total} = {total} + {term().at(6)}")
+                rows.line(f"vector_write({total}, {there})")
+
+    length = rows.value.type.shape[-1]
+    if len(axes) > 1 or (isinstance(length, int) and length <= _SHORT):
+        in_registers()
+    elif isinstance(length, int):
+        in_order()
+    else:
+        w.code.line(f"if {rows.stop} <= {_SHORT}:")
         with w.code.indented():
-            rows.line(f"{total} = vector_filled({rows.width}, 0.0)")
-            with w.loops.over(index, rows.lengths, axes):
-                rows.line(f"{total} = {total} + {term().at(6)}")
-            rows.line(f"vector_write({total}, {there})")
+            in_registers()
+        w.code.line("else:")
+        with w.code.indented():
+            in_order()
 
 
 def sum_of_row(rows: Rows, total: str, index: Sequence[str], axes: Sequence[int]) -> None:
