@@ -112,3 +112,8 @@ def self_energies(green, phonons, coupling):
             moved = jnp.roll(left, q, axis=0)[:, : green.shape[1] - w]
             sigma = sigma.at[:, w:].add(jnp.einsum("keaimp,aipn->keamn", moved, right))
     return jnp.sum(sigma * sigma)
+
+
+def self_energy_loops(green, phonons, coupling):
+    """As above: its loops one after the other would be too many operations for XLA."""
+    return self_energies(green, phonons, coupling)

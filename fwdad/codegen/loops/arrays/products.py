@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
+from fwdad.codegen.runtime.arithmetic import BROADCAST
 from fwdad.ir.analysis.layout import multiplies_few_rows
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
@@ -158,29 +160,40 @@ def _inner(w: Parts, op, a, b):
 def _letter_lengths(w: Parts, terms, types, names):
     """The lengths of the axes by their letters; repeated letters are checked to agree."""
     lengths: dict[str, str] = {}
-    letters = "".join(terms)
+    maybe_one: set[str] = set()  # letters of axes that may be broadcast; then NumPy runs instead
     for term, t, name in zip(terms, types, names, strict=True):
         if len(term) != t.ndim:
             raise TypeError("whose subscripts do not match the axes")
         for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
             length = length_text(d, name, axis)
-            if getattr(d, "may_be_one", False) and letters.count(letter) > 1:
-                raise TypeError("with axes that may be broadcast")
             if d != 1 and lengths.setdefault(letter, length) != length:
                 w.code.line(f"if {length} != {lengths[letter]}:")
-                w.code.line("    raise ValueError('operands of einsum do not fit')")
-    for letter in letters:
+                broadcast = letter in maybe_one or getattr(d, "may_be_one", False)
+                message = BROADCAST if broadcast else "operands of einsum do not fit"
+                w.code.line(f"    raise ValueError({message!r})")
+            if getattr(d, "may_be_one", False):
+                maybe_one.add(letter)
+    for letter in "".join(terms):
         lengths.setdefault(letter, "1")
     return lengths
 
 
-def _terms(subscripts: str) -> tuple[list[str], str]:
-    """The letters of each operand, and those of the result."""
+def _terms(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of each operand, and those of the result; an ellipsis becomes free letters."""
     inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    free = [c for c in string.ascii_letters if c not in subscripts]
+    counts = [rank - len(term) + 3 if "..." in term else 0
+              for rank, term in zip(ranks, terms, strict=True)]  # fmt: skip
+    every = "".join(free[: max(counts)])
+    if min(counts) < 0 or len(every) < max(counts):
+        raise TypeError("whose subscripts do not match the axes")
     if not arrow:
-        letters = inputs.replace(",", "")
-        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    return inputs.split(","), result
+        letters = inputs.replace(",", "").replace(".", "")
+        result = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    terms = [term.replace("...", every[len(every) - n :])
+             for term, n in zip(terms, counts, strict=True)]  # fmt: skip
+    return terms, result.replace("...", every)
 
 
 def _axis_order(terms: Sequence[str]) -> list[str]:
@@ -212,12 +225,11 @@ def _einsum(
         raise TypeError("in another dtype or order")
     out = op.outputs[0]
     dtype = out.type.dtype
-    plain = isinstance(subscripts, str) and "." not in subscripts
+    plain = isinstance(subscripts, str) and subscripts.count(",") + 1 == len(operands)
     if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
-        message = "with an ellipsis, subscripts in lists, or optimize= of three operands or more"
-        raise TypeError(message)
-    terms, result = _terms(subscripts)
+        raise TypeError("with subscripts in lists, or optimize= of three operands or more")
     arrays = [as_array(w, a) for a in operands]
+    terms, result = _terms(subscripts, [a.type.ndim for a in arrays])
     names = [w.operands.array(a) for a in arrays]
     lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
     summed = [c for c in lengths if c not in result]

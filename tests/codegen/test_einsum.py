@@ -1,0 +1,93 @@
+"""Einsums with an ellipsis, and with axes whose lengths are known at run time, are loops."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import fwdad
+
+pytest.importorskip("numba")
+
+RNG = np.random.default_rng(4)
+
+ELLIPSES = [
+    ("...ij,...jk->...ik", (5, 3, 4), (5, 4, 2)),
+    ("...ij,...jk->...ik", (5, 3, 4), (4, 2)),
+    ("...ij,...jk->...ik", (5, 3, 4), (2, 5, 4, 2)),
+    ("...ij,...jk->...ik", (5, 3, 4), (1, 4, 2)),
+    ("...ij,...jk", (5, 3, 4), (5, 4, 2)),
+    ("b...,...a->ab...", (3, 5, 4), (5, 4, 2)),
+    ("i...->...", (5, 3, 4)),
+    ("...ii->...i", (3, 2, 4, 4)),
+    ("...,...", (2, 3), (3,)),
+    ("i...j , j -> i...", (2, 3, 4), (4,)),
+]
+
+
+def derivatives_are_right(f, *args):
+    """Gradient and Jacobian products in three directions, at once and in chunks, by differences."""
+    loss = lambda *args: np.sum(np.cos(0.1 * f(*args)))  # noqa: E731
+    every = tuple(range(len(args)))
+    slopes = fwdad.jit(fwdad.grad(loss, argnums=every))(*args)
+    for _ in range(2):
+        v = [RNG.normal(size=a.shape) for a in args]
+        h = 1e-5
+        ahead, behind = (loss(*(a + s * h * d for a, d in zip(args, v, strict=True)))
+                         for s in (1, -1))  # fmt: skip
+        along = sum(np.vdot(g, d) for g, d in zip(slopes, v, strict=True))
+        assert_allclose(along, (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-8)
+    lanes = tuple(np.stack([d, -d, 2 * d]) for d in v)
+    for chunk in (1, 2, 3):
+        pushed = fwdad.jit(
+            lambda x, v, n=chunk: fwdad.jvp(lambda x: loss(*x), x, (v,), argnums=(0,), chunk=n)
+        )
+        assert_allclose(
+            pushed(tuple(args), lanes)[1], along * np.array([1.0, -1.0, 2.0]), rtol=1e-9
+        )
+
+
+@pytest.mark.parametrize(("subscripts", "shapes"), [(s, shapes) for s, *shapes in ELLIPSES])
+def test_an_ellipsis(subscripts, shapes):
+    def f(*arrays):
+        return np.einsum(subscripts, *arrays)
+
+    args = [RNG.normal(size=shape) for shape in shapes]
+    assert "called" not in fwdad.show(f, *args, backend="numba")
+    found = fwdad.jit(f)(*args)
+    assert found.shape == f(*args).shape
+    assert_allclose(found, f(*args), rtol=1e-13, atol=1e-13)
+    derivatives_are_right(f, *args)
+
+
+def shifted(x, y):
+    total = 0.0
+    for w in range(x.shape[0]):
+        parts = np.einsum("eij,eik->jk", x[w:], y[: x.shape[0] - w])
+        total = total + np.sum(parts * parts)
+    return total
+
+
+def test_slices_of_any_length():
+    x, y = RNG.normal(size=(5, 2, 3)), RNG.normal(size=(5, 2, 4))
+    assert "called" not in fwdad.show(shifted, x, y, backend="numba")
+    assert_allclose(fwdad.jit(shifted)(x, y), shifted(x, y), rtol=1e-13)
+    derivatives_are_right(shifted, x, y)
+
+
+def rest(x, y):
+    return np.einsum("ei,ei->i", x[1:], y)
+
+
+@pytest.mark.parametrize(("m", "n"), [(4, 3), (2, 3), (4, 1), (2, 1)])
+def test_a_length_of_one_is_broadcast(m, n):
+    x, y = RNG.normal(size=(m, 3)), RNG.normal(size=(n, 3))
+    f = fwdad.jit(rest)
+    f(np.ones((5, 3)), np.ones((4, 3)))  # where nothing is
+    assert_allclose(f(x, y), rest(x, y), rtol=1e-13)
+    derivatives_are_right(rest, x, y)
+
+
+def test_lengths_that_differ_raise_numpy_s_error():
+    f = fwdad.jit(rest)
+    with pytest.raises(ValueError, match="broadcast together"):
+        f(np.ones((4, 3)), np.ones((4, 3)))
