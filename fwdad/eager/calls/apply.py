@@ -267,11 +267,21 @@ def _scaled_partial(partial: Any, scaling: Any, p: np.ndarray, y: np.ndarray) ->
     return scaling * own_partial(partial(p, y), (p,), y, kept=False)
 
 
-def _partials(rule: Rule, y: Any) -> tuple[Any, ...]:
-    """A rule's partials, lifted where they meet duals of an enclosing call."""
+def _partials(
+    rule: Rule, y: Any, active: list[tuple[int, Any]]
+) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
+    """A rule's partials, lifted where they meet duals of an enclosing call, and what moves.
+
+    A dual that is given twice is given once, with the sum of its partials, as on a tape.
+    """
+    partials = rule.partials
     if isinstance_dual(y):
-        return tuple(lifted(partial) for partial in rule.partials)
-    return rule.partials
+        partials = tuple(lifted(partial) for partial in partials)
+    if len(active) == 2 and active[0][1] is active[1][1]:
+        (j, x), (k, _) = active
+        first, second = partials[j], partials[k]
+        return (lambda *given: first(*given) + second(*given),), [(0, x)]
+    return partials, active
 
 
 def _scalar_terms(
@@ -279,7 +289,7 @@ def _scalar_terms(
 ) -> dict[Any, Any]:
     terms: dict[Any, Any] = {}
     tag = active[0][1].tag
-    partials = _partials(rule, y)
+    partials, active = _partials(rule, y, active)
     for k, x in active:
         d = own_partial(partials[k](*numbers, y), numbers, y)
         source = x.terms if type(x) is Scalar else scalar(y, x.t, tag).terms
@@ -295,7 +305,7 @@ def _scalar_terms(
 def _array_tangent(rule: Rule, active: list[tuple[int, Any]], numbers: list[Any], y: Any) -> Any:
     shape = y.shape
     y_dot: Any = None
-    partials = _partials(rule, y)
+    partials, active = _partials(rule, y, active)
     for k, x in active:
         t = x.t
         if type(t) is Undefined:
