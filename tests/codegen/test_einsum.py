@@ -91,3 +91,19 @@ def test_lengths_that_differ_raise_numpy_s_error():
     f = fwdad.jit(rest)
     with pytest.raises(ValueError, match="broadcast together"):
         f(np.ones((4, 3)), np.ones((4, 3)))
+
+
+def test_a_program_that_writes_its_argument():
+    """It could not be run again under NumPy."""
+
+    def f(x, y):
+        y[:] += 1.0
+        return np.sum(np.einsum("ei,ej->ij", x[1:], y) ** 2)
+
+    x = RNG.normal(size=(2, 3))
+    y = RNG.normal(size=(3, 2))
+    given, plain = y.copy(), y.copy()
+    jitted = fwdad.jit(f)
+    for _ in range(2):
+        assert_allclose(jitted(x, given), f(x, plain), rtol=1e-13)
+        assert_allclose(given, plain, rtol=1e-15)

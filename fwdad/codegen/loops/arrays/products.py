@@ -13,16 +13,15 @@ import numpy as np
 from fwdad.codegen.loops import parallel_sums
 from fwdad.codegen.loops.arrays.functions import as_array, fill_new, handles
 from fwdad.codegen.loops.arrays.reductions import SUM, WIDE, spread
-from fwdad.codegen.loops.arrays.row_sums import place_of, sum_rows
+from fwdad.codegen.loops.arrays.row_sums import Factor, sum_rows
 from fwdad.codegen.loops.notation import Leaf, length_text, subscript
 from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
-from fwdad.codegen.runtime.arithmetic import BROADCAST
 from fwdad.ir.analysis.layout import multiplies_few_rows
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
-from fwdad.ir.types import ArrayType
+from fwdad.ir.types import ArrayType, Size
 
 
 def as_dtype(w: Parts, a: Value, dtype: np.dtype[Any]) -> str:
@@ -157,25 +156,47 @@ def _inner(w: Parts, op, a, b):
     return _dot(w, op, a, b)
 
 
-def _letter_lengths(w: Parts, terms, types, names):
-    """The lengths of the axes by their letters; repeated letters are checked to agree."""
-    lengths: dict[str, str] = {}
-    maybe_one: set[str] = set()  # letters of axes that may be broadcast; then NumPy runs instead
-    for term, t, name in zip(terms, types, names, strict=True):
-        if len(term) != t.ndim:
+def _factors(
+    w: Parts, terms: Sequence[str], arrays: Sequence[Value]
+) -> tuple[list[Factor], dict[str, str]]:
+    """The operands of an einsum, and the lengths of the axes by their letters, which must agree."""
+    factors = [Factor(term, w.operands.array(a), a.type, {})
+               for term, a in zip(terms, arrays, strict=True)]  # fmt: skip
+    axes: dict[str, list[tuple[Factor, int]]] = {}
+    for x in factors:
+        if len(x.letters) != x.type.ndim:
             raise TypeError("whose subscripts do not match the axes")
-        for axis, (letter, d) in enumerate(zip(term, t.shape, strict=True)):
-            length = length_text(d, name, axis)
-            if d != 1 and lengths.setdefault(letter, length) != length:
-                w.code.line(f"if {length} != {lengths[letter]}:")
-                broadcast = letter in maybe_one or getattr(d, "may_be_one", False)
-                message = BROADCAST if broadcast else "operands of einsum do not fit"
-                w.code.line(f"    raise ValueError({message!r})")
-            if getattr(d, "may_be_one", False):
-                maybe_one.add(letter)
-    for letter in "".join(terms):
-        lengths.setdefault(letter, "1")
-    return lengths
+        for axis, letter in enumerate(x.letters):
+            axes.setdefault(letter, []).append((x, axis))
+    return factors, {letter: _common_length(w, letter, places) for letter, places in axes.items()}
+
+
+def _common_length(w: Parts, letter: str, places: Sequence[tuple[Factor, int]]) -> str:
+    """The length of the axes that have one letter; notes along which of them steps are needed."""
+    texts: dict[str, list[tuple[Factor, Any]]] = {}
+    for x, axis in places:
+        d = x.type.shape[axis]
+        if d != 1:
+            texts.setdefault(length_text(d, x.name, axis), []).append((x, d))
+    total, *others = texts or ["1"]
+    may_be_one = any(isinstance(d, Size) and d.may_be_one for xs in texts.values() for _, d in xs)
+    if not may_be_one:
+        for length in others:
+            w.code.line(f"if {length} != {total}:")
+            w.code.line("    raise ValueError('operands of einsum do not fit')")
+        return total
+    if not others:
+        return total
+    for length in others:
+        total = f"{w.helpers.use('broadcast_length')}({total}, {length})"
+    n = w.names.temporary("n")
+    w.code.line(f"{n} = {total}")
+    for length, xs in texts.items():
+        if any(isinstance(d, Size) and d.may_be_one for _, d in xs):
+            step = w.loops.step(f"1 if {length} == {n} else 0", length)
+            for x, _ in xs:
+                x.steps[letter] = step
+    return n
 
 
 def _terms(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -230,22 +251,19 @@ def _einsum(
         raise TypeError("with subscripts in lists, or optimize= of three operands or more")
     arrays = [as_array(w, a) for a in operands]
     terms, result = _terms(subscripts, [a.type.ndim for a in arrays])
-    names = [w.operands.array(a) for a in arrays]
-    lengths = _letter_lengths(w, terms, [a.type for a in arrays], names)
+    factors, lengths = _factors(w, terms, arrays)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.memory.is_written_later(out):
         raise TypeError("that is a view, and is written")
     names_of = w.loops.index_names(len(lengths), inner=True)
     index = dict(zip([*result, *summed], names_of, strict=True))
     wide = WIDE.get(dtype, dtype)
-    given = [(term, n, a.type) for term, n, a in zip(terms, names, arrays, strict=True)]
-    if summed and wide == dtype and sum_rows(w, out, result, given, lengths):
+    if summed and wide == dtype and sum_rows(w, out, result, factors, lengths):
         return None
     product = functools.reduce(
         lambda x, y: numpy_term(np.multiply, [x, y]),
-        [Term(f"{name}[{place_of(index, term, t)}]", ATOM, numpy_number(t.dtype))
-         for term, name, t in given],
-    )  # fmt: skip
+        [Term(x.element(index), ATOM, numpy_number(x.type.dtype)) for x in factors],
+    )
     in_order = _axis_order([*terms, result])
     if summed and in_order and in_order[-1] in result and wide == dtype and not w.loops.spreads:
         w.arrays.new(out, [lengths[c] for c in result], zeros=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,36 @@ _TILES = (8, 2, 1)  # neighbours at once, and what is left of them
 _FEWEST = 4  # elements of a row whose length is known, for which vectors are worth while
 _BLOCK = 32  # items of a sum whose rows are copied together: they stay in the cache
 
-Operands = Sequence[tuple[str, str, Any]]
-"""The letters of each operand, its name and its type."""
 
+class Factor(NamedTuple):
+    """An operand of an einsum: the letters of its axes, its name, its type.
 
-def place_of(index: dict[str, str], term: str, t: Any) -> str:
-    """The index of an element; 0 along axes of length one."""
-    return subscript(["0" if d == 1 else index[c] for c, d in zip(term, t.shape, strict=True)])
+    ``steps`` are 0 or 1 for letters along which it may have one element, which is repeated.
+    """
+
+    letters: str
+    name: str
+    type: Any
+    steps: dict[str, str]
+
+    def element(self, index: dict[str, str]) -> str:
+        """An element as source."""
+        return f"{self.name}[{subscript([self._at(index, c, d) for c, d in self._axes()])}]"
+
+    def _axes(self) -> Iterator[tuple[str, Any]]:
+        return zip(self.letters, self.type.shape, strict=True)
+
+    def _at(self, index: dict[str, str], letter: str, length: Any) -> str:
+        if length == 1:
+            return "0"
+        at, step = index[letter], self.steps.get(letter)
+        if step is None:
+            return at
+        return f"{at if at.isidentifier() else f'({at})'} * {step}"
 
 
 def sum_rows(
-    w: Parts, out: Value, result: str, operands: Operands, lengths: dict[str, str]
+    w: Parts, out: Value, result: str, operands: Sequence[Factor], lengths: dict[str, str]
 ) -> bool:
     """Add up rows of one operand, times numbers of the others; false if they have no rows.
 
@@ -36,15 +55,15 @@ def sum_rows(
     that axis last and with whole vectors, and the sums stay in registers: of some neighbours at
     once, which use the same rows.
     """
-    having = [k for k, (term, *_) in enumerate(operands) if result[-1:] in term] if result else []
+    having = [k for k, x in enumerate(operands) if result and result[-1] in x.letters]
     if len(having) != 1 or w.loops.spreads or not libmvec.register_bits():
         return False
-    term, _, of = operands[having[0]]
+    term, _, of, _ = operands[having[0]]
     length, dtype = of.shape[term.index(result[-1])], out.type.dtype
     few = isinstance(length, int) and length < _FEWEST
     if few or not set(result) - set(term) or len(set(term)) < len(term):
         return False
-    if dtype not in (np.float64, np.float32) or any(t.dtype != dtype for *_, t in operands):
+    if dtype not in (np.float64, np.float32) or any(x.type.dtype != dtype for x in operands):
         return False
     others = [x for k, x in enumerate(operands) if k != having[0]]
     _RowSums(w, out, result, operands[having[0]], others, lengths).write()
@@ -59,11 +78,12 @@ class _RowSums:
     """
 
     def __init__(
-        self, w: Parts, out: Value, result: str, operand: tuple[str, str, Any],
-        others: Operands, lengths: dict[str, str],
+        self, w: Parts, out: Value, result: str, operand: Factor,
+        others: Sequence[Factor], lengths: dict[str, str],
     ) -> None:  # fmt: skip
         self.w, self.out, self.result, self.others, self.lengths = w, out, result, others, lengths
-        self.term, self.name, self.of = operand
+        self.operand = operand
+        self.term, _, self.of, _ = operand
         self.along = result[-1]
         self.letters = [*result, *(c for c in lengths if c not in result)]
         self.sizes = [lengths[c] for c in self.letters]
@@ -108,7 +128,7 @@ class _RowSums:
         return self.w.loops.over(self.names, self.sizes, [self.letters.index(c) for c in letters])
 
     def _copy(self, index: dict[str, str]) -> None:
-        item = f"{self.name}[{place_of(self.index, self.term, self.of)}]"
+        item = self.operand.element(self.index)
         self.w.code.line(f"{self.panel}[{subscript([index[c] for c in self.kept])}] = {item}")
 
     def _tiles(self, index: dict[str, str]) -> None:
@@ -146,7 +166,7 @@ class _RowSums:
             w.draft.vector_line(f"{total} = {begun if self.blocked else zeros}")
         with self._over(self.letters[len(self.result) :]):
             for of_row, total in zip(rows, totals, strict=True):
-                items = [f"{a}[{place_of(of_row, term, t)}]" for term, a, t in self.others]
+                items = [x.element(of_row) for x in self.others]
                 w.draft.vector_line(f"{total} = {total} + {' * '.join([*items, row])}")
         for place, total in zip(places, totals, strict=True):
             w.draft.vector_line(f"vector_write({total}, {place})")
