@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fwdad.core.fallbacks import Raised, origin
+from fwdad.eager.lifting.source import find_source
 from fwdad.errors import Location, UntraceableError
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
@@ -27,6 +29,9 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.types import Number, Size
 from fwdad.ops import Risk
+
+if TYPE_CHECKING:
+    from fwdad.frontend.syntax.tracer import Tracer
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -61,11 +66,16 @@ class AlwaysRaises(TraceControl):
         return issubclass(cls, wanted)
 
 
-def exception_of(raised: AlwaysRaises) -> tuple[type, Any]:
+def exception_of(tracer: Tracer, raised: AlwaysRaises) -> tuple[type, Any]:
     """The class of an exception, and the exception itself."""
     if isinstance(raised.exception, type):
-        return raised.exception, raised.exception(*raised.arguments)
+        return raised.exception, tracer.call(raised.exception, raised.arguments, {})
     return type(raised.exception), raised.exception
+
+
+def has_source(function: Any) -> bool:
+    """Whether a method is a function in Python whose source can be read."""
+    return isinstance(function, types.FunctionType) and find_source(function) is not None
 
 
 def native(function: Callable[..., Any], *args: Any) -> Any:
