@@ -230,3 +230,20 @@ def a_deque_of_some_length(a, n):
     latest = collections.deque([a[0], a[1], a[2]], maxlen=n)
     latest.append(a[3])
     return list(latest), sum(collections.deque(latest, n))
+
+
+@program((M,), (M - 1,))
+def over_elements_that_the_loop_writes(a):
+    turned, every_other = (a * 1.0).T, (a[0] * 1.0)[::2]
+    s = 0.0
+    for x in turned.flat:
+        turned[3, 2] = x * 2
+        turned[1] += 0.5
+        s = s * 0.5 + x
+    for k, x in enumerate(every_other.flat):
+        every_other[1] = x * 3
+        s = s + x * k
+    for (i, j), x in np.ndenumerate(turned):
+        turned[-1, j] += x
+        s = s * 0.5 + x * i
+    return s, list(turned.flat)

@@ -77,8 +77,6 @@ def steps(tracer: Tracer, x: Any) -> Steps:
     _use(tracer, x)
     if isinstance(x, Repeated):
         return Steps(x.times, lambda _: x.item, (0, x.times, 1), one_body=True)
-    if isinstance(x, Flat):
-        x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
         x = Range(x.start, x.stop, x.step)
     if is_static_array(x):
@@ -106,6 +104,14 @@ def _over_array(tracer: Tracer, x: Symbol) -> Steps:
         raise TypeError("iteration over a 0-d array")
     length = tracer.recorder.length(x, 0)
     return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
+
+
+def _over_flat(tracer: Tracer, x: Flat) -> Steps:
+    """Over the elements of an array, each read in its turn: the loop may write them."""
+    if tracer.attribute(x.array, "ndim") == 1:
+        return _over_array(tracer, tracer.recorder.as_symbol(x.array))
+    size = tracer.attribute(x.array, "size")
+    return Steps(size, lambda k: tracer.call(Flat.at, (x, k), {}), (0, size, 1), one_body=True)
 
 
 def _enumerated(tracer: Tracer, x: Enumerated) -> Steps:
@@ -191,7 +197,7 @@ def _over_items(tracer: Tracer, x: Any) -> Steps:
 
 
 OVER: dict[type, Callable[[Any, Any], Steps]] = {
-    Range: _over_range, Count: _over_range,
+    Range: _over_range, Count: _over_range, Flat: _over_flat,
     Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed, Mapped: _mapped,
     _Stepped: lambda _tracer, x: x.steps,
 }  # fmt: skip
