@@ -254,7 +254,7 @@ class _Exit:
     def __call__(self, raised: AlwaysRaises | None) -> Any:
         given: tuple[Any, ...] = (None, None)
         if raised is not None:
-            given = exception_of(self.tracer, raised)
+            given = exception_of(raised, self.tracer.call)
         return self.tracer.call(self.function, (*self.args, *given, None), {})
 
 

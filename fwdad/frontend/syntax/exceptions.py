@@ -178,7 +178,7 @@ class Exceptions:
             )
             if raised.is_a(wanted):
                 if handler.name or has_source(getattr(raised.exception, "__init__", None)):
-                    instance = exception_of(self.tracer, raised)[1]
+                    instance = exception_of(raised, self.tracer.call)[1]
                 if handler.name:
                     self.recorder.journal.own(vars(instance), namespace=True)
                     self.recorder.journal.bind(self.position.frame.locals, handler.name, instance)

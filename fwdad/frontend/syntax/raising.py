@@ -6,7 +6,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +29,6 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.types import Number, Size
 from fwdad.ops import Risk
-
-if TYPE_CHECKING:
-    from fwdad.frontend.syntax.tracer import Tracer
 
 _TOTAL = {operator.add, operator.sub, operator.mul, operator.neg, operator.lt, operator.le,
           operator.gt, operator.ge, operator.eq, operator.ne, operator.not_, bool, abs}  # fmt: skip
@@ -66,10 +63,10 @@ class AlwaysRaises(TraceControl):
         return issubclass(cls, wanted)
 
 
-def exception_of(tracer: Tracer, raised: AlwaysRaises) -> tuple[type, Any]:
-    """The class of an exception, and the exception itself."""
+def exception_of(raised: AlwaysRaises, call: Callable[..., Any]) -> tuple[type, Any]:
+    """The class of an exception, and the exception itself; ``call`` is the tracer's."""
     if isinstance(raised.exception, type):
-        return raised.exception, tracer.call(raised.exception, raised.arguments, {})
+        return raised.exception, call(raised.exception, raised.arguments, {})
     return type(raised.exception), raised.exception
 
 

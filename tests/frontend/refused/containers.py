@@ -379,7 +379,7 @@ def compared(a):
     return places[0] * a
 
 
-@refuses("a list that grows at run time, changed in a loop over it", V, part="in a loop over it")
+@refuses("adding an item in a loop over it", V, part="in a loop over it")
 def grown_while_read(a):
     held, s = [a[0]], 0.0
     for x in held:  # here
@@ -389,7 +389,7 @@ def grown_while_read(a):
     return s
 
 
-@refuses("the same beside its places", V, part="in a loop over it")
+@refuses("adding an item in a loop over it", V, part="in a loop over it")
 def grown_while_enumerated(a):
     held, s = [(a[0], 0), (a[1], 0)], 0.0
     for k, (x, depth) in enumerate(held):  # here
