@@ -1,6 +1,7 @@
 """Programs that loop over arrays, ranges, containers and iterators."""
 
 import collections
+import functools
 import itertools
 import math
 
@@ -247,3 +248,15 @@ def over_elements_that_the_loop_writes(a):
         turned[-1, j] += x
         s = s * 0.5 + x * i
     return s, list(turned.flat)
+
+
+@program((V,), (W,))
+def reduced_while_it_is_changed(a):
+    held = [a[0], a[1], a[2]]
+
+    def added(s, x):
+        if len(held) < 6:
+            held.append(x * 2)
+        return s * 0.5 + x
+
+    return functools.reduce(added, held, 0.0)
