@@ -296,3 +296,64 @@ def returned_or_raised(x):
         else:
             x = x + 0.5
     return x
+
+
+MADE = []
+
+
+class CountedError(Exception):
+    def __init__(self, step, *, scale=1.0):
+        super().__init__(f"a step of {step}")
+        MADE.append(1)
+        self.step = step if step > 0.3 else step + 1
+        self.scale = scale
+
+
+class ScaledError(CountedError):
+    def __init__(self, step):
+        super().__init__(step * 2, scale=3.0)
+        self.weight = self.scale + step
+
+    @property
+    def total(self):
+        return self.step * self.weight
+
+
+def advanced(x):
+    if x > 3:
+        raise ScaledError(x)
+    if x < 0:
+        raise CountedError(-x / 2)
+    return x * x
+
+
+@program(*ONES)
+def made_by_a_class_of_the_users(x):
+    try:
+        return advanced(x)
+    except ScaledError as e:
+        return e.total
+    except CountedError as e:
+        return e.step * x * e.scale
+
+
+@program(*ONES)
+def retried(x):
+    tries = 0
+    for _ in range(6):
+        try:
+            x = advanced(x)
+            tries += 1
+        except CountedError as e:
+            x = e.step
+    return x, tries
+
+
+@program(*ONES)
+def made_with_keywords(x):
+    try:
+        if x > 1:
+            raise StepError("low", step=x * x)
+    except StepError as e:
+        return e.step * len(e.args)
+    return x

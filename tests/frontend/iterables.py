@@ -1,5 +1,7 @@
 """Programs that loop over arrays, ranges, containers and iterators."""
 
+import collections
+import functools
 import itertools
 import math
 
@@ -154,3 +156,107 @@ def over_what_itertools_answers(a):
         s += x * y
     s += sum(itertools.islice(a, 1, 3)) + sum(itertools.starmap(pow, [(a[0], 2), (a[1], 3)]))
     return s, list(itertools.accumulate([a[0], a[1], a[2]], lambda x, y: x * y, initial=2.0))
+
+
+@program((V,), (-V,))
+def over_a_list_that_is_changed_meanwhile(a):
+    held, found = [a[0], a[1], a[2]], []
+    for k, x in enumerate(held):
+        if k < 2:
+            held.append(x * 2)
+        found.append(x)
+    for k, x in enumerate(held):
+        if k < 2:
+            held[k + 1] = x * 3
+        found.append(x)
+    for k, x in enumerate(held):
+        if k == 0:
+            del held[1]
+        found.append(x)
+    for x, k in zip(held, itertools.count()):
+        if len(held) < 8:
+            held.append(x * k)
+        found.append(x)
+    for x, y in zip(held, a):
+        held.append(x + y)
+        found.append(x * y)
+    pairs = enumerate(held)
+    next(pairs)
+    held[1] = a[2] * 7
+    found.append(next(pairs)[1])
+    return found
+
+
+@program((V,), (W,))
+def backwards_over_a_list_that_is_changed(a):
+    held, found = [a[0], a[1], a[2]], []
+    for x in reversed(held):
+        held[0] = x * 2
+        found.append(x)
+    rest = reversed(held)
+    held.append(a[0])
+    held[1] = a[2] * 3
+    found.extend(rest)
+    return found
+
+
+@program((V,), (W,))
+def over_the_views_of_a_dict_whose_values_change(a):
+    held, s = {"a": a[0], "b": a[1]}, 0.0
+    for k, x in held.items():
+        held["b"] = x * 3
+        s += x * len(k)
+    for x, k in zip(held.values(), held):
+        held["b"] = x * 5
+        s += x * len(k)
+    try:
+        for x in held.values():
+            held["c"] = x
+    except RuntimeError as error:
+        s += len(str(error))
+    return s
+
+
+@program((V,), (-V,))
+def over_a_deque_whose_items_change(a):
+    held, s = collections.deque(a), 0.0
+    for k, x in enumerate(held):
+        held[2] = x * 2
+        s += x * k
+    return s
+
+
+@program((V, 2), (W, 2))
+def a_deque_of_some_length(a, n):
+    latest = collections.deque([a[0], a[1], a[2]], maxlen=n)
+    latest.append(a[3])
+    return list(latest), sum(collections.deque(latest, n))
+
+
+@program((M,), (M - 1,))
+def over_elements_that_the_loop_writes(a):
+    turned, every_other = (a * 1.0).T, (a[0] * 1.0)[::2]
+    s = 0.0
+    for x in turned.flat:
+        turned[3, 2] = x * 2
+        turned[1] += 0.5
+        s = s * 0.5 + x
+    for k, x in enumerate(every_other.flat):
+        every_other[1] = x * 3
+        s = s + x * k
+    for (i, j), x in np.ndenumerate(turned):
+        turned[-1, j] += x
+        s = s * 0.5 + x * i
+    return s, list(turned.flat)
+
+
+@program((V,), (W,))
+def reduced_while_it_is_changed(a):
+    held = [a[0], a[1], a[2]]
+
+    def added(s, x):
+        if len(held) < 6:
+            held.append(x * 2)
+        return s * 0.5 + x
+
+    return functools.reduce(added, held, 0.0)

@@ -9,7 +9,16 @@ from fwdad.errors import UntraceableError
 from fwdad.ir.ops import Loop
 from tests.differences import central_differences, difference_along
 from tests.frontend.agreement import traced
-from tests.frontend.catching import StepError, WorseError, positive, searched, staged
+from tests.frontend.catching import (
+    MADE,
+    CountedError,
+    StepError,
+    WorseError,
+    advanced,
+    positive,
+    searched,
+    staged,
+)
 from tests.tiers import every
 
 POINTS = np.array(
@@ -167,3 +176,52 @@ def test_refused_by_one_tape(f):
         assert fast(x) == f(x)
         assert_allclose(slope(x), expected, rtol=1e-8)
         assert_allclose(fwdad.grad(f)(x), expected, rtol=1e-8)  # recorded as it runs
+
+
+@pytest.mark.parametrize(("x", "times"), [(-2.0, 1), (2.0, 0), (4.0, 1)])
+def test_an_exception_of_the_users_is_made_once_in_each_run(x, times):
+    def f(x):
+        try:
+            return advanced(x)
+        except CountedError:
+            return x
+
+    for run in (fwdad.grad(f), fwdad.jit(f, backend="numpy")):
+        for _ in range(2):
+            MADE.clear()
+            run(x)
+            assert len(MADE) == times
+
+
+def test_the_class_of_an_exception_may_change():
+    class LocalError(Exception):
+        def __init__(self, step):
+            self.step = step
+
+    def f(x):
+        try:
+            if x > 0:
+                raise LocalError(x)
+        except LocalError as e:
+            return e.step
+        return -x
+
+    jitted = fwdad.jit(f, backend="numpy")
+    assert jitted(2.0) == 2.0
+    LocalError.__init__ = lambda self, step: setattr(self, "step", step * 3)
+    assert jitted(2.0) == 6.0
+
+
+def test_the_cause_of_an_exception_is_refused():
+    def f(x):
+        try:
+            try:
+                raise StepError("inner", x)
+            except StepError as e:
+                raise ValueError("outer") from e
+        except ValueError as e:
+            return e.__cause__.step * x
+
+    with pytest.raises(UntraceableError, match="in an attribute of your own"):
+        fwdad.jit(f)(3.0)
+    assert fwdad.grad(f)(3.0) == 6.0

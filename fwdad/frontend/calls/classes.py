@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dataclasses
 import enum
@@ -18,15 +19,30 @@ from fwdad.frontend.arguments import traced_object
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.made_objects import own_what_it_holds
 from fwdad.frontend.calls.operations import OperationCalls
+from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.guards import is_users
 from fwdad.frontend.slots import class_attribute, has_slots, original
 from fwdad.frontend.syntax.attributes import Attributes
-from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.raising import AlwaysRaises, has_source, native
 from fwdad.frontend.syntax.texts import known_part
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import UnknownText
 from fwdad.tangents import sparse
 from fwdad.tangents.namespaces import namespace_of
+
+
+def _of_builtin_exceptions(cls: type) -> None:
+    """Give ``super().__init__(...)`` of the exceptions of a class its meaning."""
+    if "__init__" in vars(cls):
+
+        @builtin(vars(cls)["__init__"])
+        def init(_tracer: Tracer, exception: Any, *args: Any, **kwargs: Any) -> None:
+            native(lambda: vars(cls)["__init__"](exception, *args, **kwargs))
+
+
+for _cls in vars(builtins).values():
+    if isinstance(_cls, type) and issubclass(_cls, BaseException):
+        _of_builtin_exceptions(_cls)
 
 
 class ClassCalls:
@@ -47,7 +63,7 @@ class ClassCalls:
         if issubclass(cls, np.generic) or cls in (int, float, complex, bool):
             return self.operations.call_native(cls, args, kwargs)
         if issubclass(cls, BaseException):
-            return cls(*args, **kwargs)
+            return self._make_exception(cls, args, kwargs)
         if cls in (np.errstate, warnings.catch_warnings, contextlib.suppress):
             return native(lambda: cls(*args, **kwargs))
         if issubclass(cls, enum.Enum):
@@ -122,6 +138,19 @@ class ClassCalls:
             raise UntraceableError(message, self.position.location()) from raised
         if namespace_of(instance) is not None or isinstance(instance, CONTAINERS):
             own_what_it_holds(self.tracer, instance)
+        return instance
+
+    def _make_exception(self, cls: type, args: Any, kwargs: Any) -> Any:
+        """An exception, by its class's own ``__init__`` if a user has written one."""
+        new: Any = cls.__new__
+        init = class_attribute(cls, "__init__")
+        if not (is_users(cls) and has_source(init)) or isinstance(new, types.FunctionType):
+            return native(lambda: cls(*args, **kwargs))
+        self.outside.guard_class(cls, "__init__", init)
+        self.outside.guard_function(init)
+        instance = native(lambda: new(cls, *args, **kwargs))
+        self.recorder.journal.own(vars(instance), namespace=True)
+        self.tracer.call(init, (instance, *args), kwargs)
         return instance
 
     def _blank(self, cls: type) -> Any:

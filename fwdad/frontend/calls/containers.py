@@ -75,8 +75,14 @@ def _made_of_items(cls: type) -> None:
         return tracer.recorder.journal.fresh(native(lambda: cls(*with_items, **kwargs)))
 
 
-for _cls in (deque, frozenset, OrderedDict):
+for _cls in (frozenset, OrderedDict):
     _made_of_items(_cls)
+
+
+@builtin(deque)
+def _deque(tracer: Tracer, iterable: Any = (), maxlen: Any = None) -> Any:
+    items, maxlen = _items(tracer, iterable), tracer.values.known(maxlen)
+    return tracer.recorder.journal.fresh(native(lambda: deque(items, maxlen)))
 
 
 @builtin(defaultdict)

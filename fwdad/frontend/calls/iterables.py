@@ -120,10 +120,16 @@ def _raising(tracer: Tracer, rows: Any) -> Any:
 
 @builtin(reversed)
 def _reversed(tracer: Tracer, x: Any) -> Any:
-    items = iteration.sequence(x)
-    if items is None:
+    if iteration.sequence(x) is None:
         return Reversed(x)
-    return Iterator(tracer, iter(items[::-1]))
+    return Iterator(tracer, _in_c(native(reversed, x)))
+
+
+def _in_c(rest: Any) -> Any:
+    """The items of one of Python's own iterators, which sees what its container has become."""
+    end = object()
+    while (item := native(next, rest, end)) is not end:
+        yield item
 
 
 @builtin(iter)

@@ -56,7 +56,7 @@ def _walking(function: Any, parameters: Parameters) -> None:
     """Give a function in C that reads iterables its meaning: it is called on their items."""
     module = "itertools." if function.__module__ == "itertools" else ""
     name = f"{module}{function.__name__}"
-    read = walk if parameters.result is Result.LAZY else iteration.items
+    read = iteration.items if parameters.result is Result.ITERATOR else walk
 
     @builtin(function)
     def call(tracer: Tracer, *args: Any, **kwargs: Any) -> Any:

@@ -19,6 +19,7 @@ from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
 from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
+from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.tracer import Tracer
@@ -262,7 +263,7 @@ def _ndenumerate(tracer: Tracer, a: Any) -> Any:
     a = _as_value(tracer, a)
     lengths = [tracer.recorder.lengths.known_length(a, k) for k in range(a.type.ndim)]
     places = itertools.product(*map(range, lengths))
-    return [(at, tracer.recorder.load(a, at)) for at in places]
+    return Iterator(tracer, ((at, tracer.recorder.load(a, at)) for at in places))
 
 
 @builtin(np.fill_diagonal)

@@ -26,16 +26,24 @@ class Flat:
         found = np.ravel(self.array)[k]
         return found.copy() if isinstance(k, slice) else found
 
+    def place(self, k):
+        """The index of the k-th element, which is there."""
+        rest, places = k, ()
+        for m in reversed(self.array.shape):
+            places = (rest % m, *places)
+            rest = rest // m
+        return places
+
+    def at(self, k):
+        """The k-th element, as it is now."""
+        return self.array[self.place(k)]
+
     def __setitem__(self, k, value):
         n = self.array.size
         if isinstance(k, (int, np.integer)):
             if k < -n or k >= n:
                 raise IndexError("index is out of bounds for the elements of the array")
-            rest, places = k % n, ()
-            for m in reversed(self.array.shape):
-                places = (rest % m, *places)
-                rest = rest // m
-            self.array[places] = value
+            self.array[self.place(k % n)] = value
         else:
             check_apart(self.array, value)
             np.put(self.array, np.arange(n)[k], value)

@@ -123,11 +123,22 @@ class Attributes:
         message = f"{cls.__name__} defines __getattribute__, which cannot be traced"
         raise UntraceableError(message, self.position.location())
 
+    def _refuse_circumstances(self, name: str) -> None:
+        """Refuse what Python notes of an exception when it is raised: a trace does not."""
+        if name in ("__cause__", "__context__", "__suppress_context__", "__traceback__"):
+            message = (
+                f"`{name}` of an exception cannot be traced: keep what is needed of it in an "
+                "attribute of your own"
+            )
+            raise UntraceableError(message, self.position.location())
+
     def _plain_attribute(self, o: Any, name: str) -> Any:
         """The attribute that ``object.__getattribute__`` returns."""
         attribute = class_attribute(type(o), name)
         held: Any = namespace_of(o)
         own = isinstance(held, dict) and self.recorder.journal.is_own(held)
+        if own and isinstance(o, BaseException):
+            self._refuse_circumstances(name)
         method = isinstance(attribute, types.FunctionType)
         if isinstance(attribute, _BINDING) and (own or not method):  # or the object is asked
             self.outside.guard_special(o, name)

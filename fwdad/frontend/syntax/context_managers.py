@@ -252,8 +252,10 @@ class _Exit:
     args: tuple[Any, ...]
 
     def __call__(self, raised: AlwaysRaises | None) -> Any:
-        exit_arguments = (None, None, None) if raised is None else (*exception_of(raised), None)
-        return self.tracer.call(self.function, (*self.args, *exit_arguments), {})
+        given: tuple[Any, ...] = (None, None)
+        if raised is not None:
+            given = exception_of(raised, self.tracer.call)
+        return self.tracer.call(self.function, (*self.args, *given, None), {})
 
 
 def _by_call(

@@ -11,7 +11,13 @@ from fwdad.frontend.syntax import catching
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import branch, join_sides, negation, raise_if
 from fwdad.frontend.syntax.frame import FLOW
-from fwdad.frontend.syntax.raising import AlwaysRaises, exception_of, may_raise, refuse_vanishing
+from fwdad.frontend.syntax.raising import (
+    AlwaysRaises,
+    exception_of,
+    has_source,
+    may_raise,
+    refuse_vanishing,
+)
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Op
 from fwdad.ir.symbol import UNBOUND, Symbol
@@ -171,8 +177,9 @@ class Exceptions:
                 self.tracer.evaluate(handler.type) if handler.type is not None else BaseException
             )
             if raised.is_a(wanted):
+                if handler.name or has_source(getattr(raised.exception, "__init__", None)):
+                    instance = exception_of(raised, self.tracer.call)[1]
                 if handler.name:
-                    instance = exception_of(raised)[1]
                     self.recorder.journal.own(vars(instance), namespace=True)
                     self.recorder.journal.bind(self.position.frame.locals, handler.name, instance)
                 self.handled.append(raised)

@@ -50,7 +50,8 @@ class Steps:
 
     ``item`` returns the item for a counter of ``span`` (start, stop, step), or for a position if
     not ``one_body``, which says that one body serves all items. ``more`` tells whether there is a
-    k-th item when its turn has come; without it ``length`` does.
+    k-th item when its turn has come; without it ``length`` does. ``unchanged`` refuses what has
+    changed and cannot be followed.
     """
 
     length: Any
@@ -58,6 +59,7 @@ class Steps:
     span: tuple[Any, Any, Any]
     one_body: bool
     more: Callable[[int], bool] | None = None
+    unchanged: Callable[[], None] = lambda: None
 
 
 @dataclass
@@ -75,8 +77,6 @@ def steps(tracer: Tracer, x: Any) -> Steps:
     _use(tracer, x)
     if isinstance(x, Repeated):
         return Steps(x.times, lambda _: x.item, (0, x.times, 1), one_body=True)
-    if isinstance(x, Flat):
-        x = tracer.call(np.ravel, (x.array,), {})
     if isinstance(x, range):
         x = Range(x.start, x.stop, x.step)
     if is_static_array(x):
@@ -106,6 +106,14 @@ def _over_array(tracer: Tracer, x: Symbol) -> Steps:
     return Steps(length, lambda k: tracer.recorder.load(x, k), (0, length, 1), one_body=True)
 
 
+def _over_flat(tracer: Tracer, x: Flat) -> Steps:
+    """Over the elements of an array, each read in its turn: the loop may write them."""
+    if tracer.attribute(x.array, "ndim") == 1:
+        return _over_array(tracer, tracer.recorder.as_symbol(x.array))
+    size = tracer.attribute(x.array, "size")
+    return Steps(size, lambda k: tracer.call(Flat.at, (x, k), {}), (0, size, 1), one_body=True)
+
+
 def _enumerated(tracer: Tracer, x: Enumerated) -> Steps:
     inner = _from_zero(tracer, x.iterable)
     start = x.start
@@ -114,28 +122,53 @@ def _enumerated(tracer: Tracer, x: Enumerated) -> Steps:
         lambda k: (binary_add(tracer, k, start) if start != 0 else k, inner.item(k)),
         (0, inner.length, 1),
         one_body=inner.one_body,
+        more=inner.more,
+        unchanged=inner.unchanged,
     )
 
 
 def _zipped(tracer: Tracer, x: Zipped) -> Steps:
     parts = [_from_zero(tracer, p) for p in x.iterables]
     length = shortest(tracer.recorder, [p.length for p in parts]) if parts else 0
+    more = None
+    if any(p.more for p in parts):
+        length = tracer.values.force(length)
+        more = functools.partial(_all_have_more, tracer, parts, length)
+
+    def unchanged() -> None:
+        for p in parts:
+            p.unchanged()
+
     return Steps(
         length,
         lambda k: tuple(p.item(k) for p in parts),
         (0, length, 1),
         one_body=bool(parts) and all(p.one_body for p in parts),
+        more=more,
+        unchanged=unchanged,
     )
+
+
+def _all_have_more(tracer: Tracer, parts: list[Steps], length: int, k: int) -> bool:
+    """Whether each part of a ``zip`` has a k-th item; ``length`` is that of the shortest before."""
+    if not all(p.more(k) for p in parts if p.more is not None):
+        return False
+    fixed = [p.length for p in parts if p.more is None]
+    if k < length or not fixed:
+        return True
+    return k < tracer.values.force(shortest(tracer.recorder, fixed))  # those that change have grown
 
 
 def _reversed(tracer: Tracer, x: Reversed) -> Steps:
     inner = _from_zero(tracer, x.iterable)
-    last = binary_sub(tracer, inner.length, 1)
+    has, last = inner.more, binary_sub(tracer, inner.length, 1)
     return Steps(
         inner.length,
         lambda k: inner.item(binary_sub(tracer, last, k)),
         (0, inner.length, 1),
         one_body=inner.one_body,
+        more=has and (lambda k: has(max(last - k, 0)) and k <= last),
+        unchanged=inner.unchanged,
     )
 
 
@@ -158,28 +191,35 @@ def _over_items(tracer: Tracer, x: Any) -> Steps:
         message = f"a loop over {type_in_words(x)} cannot be traced"
         raise UntraceableError(message, tracer.position.location())
     more = None
-    if isinstance(x, (list, dict, set, deque)):
-        more = functools.partial(_more, tracer, x, held)
+    if isinstance(x, (list, dict, set, deque, *_VIEWS)):
+        more = functools.partial(_more, x, held)
     return Steps(len(held), lambda k: held[k], (0, len(held), 1), one_body=False, more=more)
 
 
 OVER: dict[type, Callable[[Any, Any], Steps]] = {
-    Range: _over_range, Count: _over_range,
+    Range: _over_range, Count: _over_range, Flat: _over_flat,
     Enumerated: _enumerated, Zipped: _zipped, Reversed: _reversed, Mapped: _mapped,
     _Stepped: lambda _tracer, x: x.steps,
 }  # fmt: skip
 
 
-def _more(tracer: Tracer, x: Any, held: list[Any], k: int) -> bool:
+def _more(x: Any, held: list[Any], k: int) -> bool:
     """Whether a container, which may have changed, has a k-th item; ``held`` is updated."""
     if isinstance(x, list):
         if k < len(x):
             held[k:] = x[k:]
         return k < len(x)
     if len(x) != len(held):
-        kind = "deque mutated" if isinstance(x, deque) else f"{type(x).__name__} changed size"
+        kind = "deque mutated" if isinstance(x, deque) else f"{_in_words(x)} changed size"
         raise AlwaysRaises(RuntimeError, (f"{kind} during iteration",))
+    if not isinstance(x, (dict, set)):
+        held[k:] = list(x)[k:]
     return k < len(held)
+
+
+def _in_words(x: Any) -> str:
+    """What Python calls a container whose size has changed."""
+    return "Set" if isinstance(x, set) else "dictionary"
 
 
 def _one_by_one(tracer: Tracer, x: Iterator) -> Steps:
@@ -316,6 +356,7 @@ def walk_steps(tracer: Tracer, found: Steps) -> Any:
         return
     for k in range(number_of(tracer, found)):
         yield found.item(k)
+    found.unchanged()
 
 
 def number_of(tracer: Tracer, found: Steps) -> int:
@@ -346,7 +387,7 @@ def from_zero(tracer: Tracer, found: Steps) -> Steps:
         return found
     start, stop, step = found.span
     if (isinstance(start, int) and start == 0) and (isinstance(step, int) and step == 1):
-        return Steps(stop, found.item, found.span, one_body=found.one_body)
+        return replace(found, length=stop)
     length = found.length
     if length is None:
         length = length_of_range(tracer.recorder, start, stop, step)

@@ -162,6 +162,7 @@ class Loops:
             else:
                 other = functools.partial(self._behind_the_first, node, steps, body)
             self._as_one_body(lambda: loop(self.recorder, steps.span, None, body), node, other)
+        steps.unchanged()
         if self.position.frame.locals["$break"] is False:
             iteration.end(self.tracer, iterable)
         self._end_loop(node.orelse)

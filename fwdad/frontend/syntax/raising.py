@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from fwdad.core.fallbacks import Raised, origin
+from fwdad.eager.lifting.source import find_source
 from fwdad.errors import Location, UntraceableError
 from fwdad.ir.analysis.effects import risk
 from fwdad.ir.builder.recorder import Recorder
@@ -61,11 +63,16 @@ class AlwaysRaises(TraceControl):
         return issubclass(cls, wanted)
 
 
-def exception_of(raised: AlwaysRaises) -> tuple[type, Any]:
-    """The class of an exception, and the exception itself."""
+def exception_of(raised: AlwaysRaises, call: Callable[..., Any]) -> tuple[type, Any]:
+    """The class of an exception, and the exception itself; ``call`` is the tracer's."""
     if isinstance(raised.exception, type):
-        return raised.exception, raised.exception(*raised.arguments)
+        return raised.exception, call(raised.exception, raised.arguments, {})
     return type(raised.exception), raised.exception
+
+
+def has_source(function: Any) -> bool:
+    """Whether a method is a function in Python whose source can be read."""
+    return isinstance(function, types.FunctionType) and find_source(function) is not None
 
 
 def native(function: Callable[..., Any], *args: Any) -> Any:

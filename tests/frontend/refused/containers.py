@@ -377,3 +377,23 @@ def largest_object(a):
 def compared(a):
     places = sorted([2, 1], key=functools.cmp_to_key(lambda j, k: j - k))  # here
     return places[0] * a
+
+
+@refuses("adding an item in a loop over it", V, part="in a loop over it")
+def grown_while_read(a):
+    held, s = [a[0]], 0.0
+    for x in held:  # here
+        if x > 0.1:
+            held.append(x * 0.5)
+        s = s + x
+    return s
+
+
+@refuses("adding an item in a loop over it", V, part="in a loop over it")
+def grown_while_enumerated(a):
+    held, s = [(a[0], 0), (a[1], 0)], 0.0
+    for k, (x, depth) in enumerate(held):  # here
+        if x > 0.1 and depth < 3:
+            held.append((x * 0.5, depth + 1))
+        s = s + x * k
+    return s

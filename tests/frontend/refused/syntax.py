@@ -343,3 +343,18 @@ def manager_as_decorator(x):
         return a * 2
 
     return f(x)
+
+
+@refuses(
+    "`__cause__`, `__context__` or `__traceback__` of an exception that the program raises",
+    2.0,
+    part="an attribute of your own",
+)
+def cause_read(x):
+    try:
+        try:
+            raise KeyError(x)
+        except KeyError as inner:
+            raise ValueError(x) from inner
+    except ValueError as outer:
+        return outer.__cause__.args[0] * x  # here

@@ -15,6 +15,7 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing import Items
@@ -40,6 +41,8 @@ def list_all(tracer: Tracer, x: Any) -> Any:
     x = iteration.iterable(tracer, x)
     if isinstance(x, Iterator) or iteration.sequence(x) is not None:
         return iteration.items(tracer, x)
+    if isinstance(x, Flat):
+        x = tracer.call(np.ravel, (x.array,), {})
     found, made = iteration.from_zero(tracer, iteration.steps(tracer, x)), None
     if found.one_body and _only_the_run_tells(tracer, found.length):
         made = by_loop(tracer, lambda place: _pushed(tracer, place, found))

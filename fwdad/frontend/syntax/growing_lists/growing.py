@@ -133,6 +133,10 @@ class Items(Refusing):
         """Read all items here, outside of a loop that reads them one by one."""
         self.rows()
 
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list."""
+        return ()
+
     def copied(self) -> Items:
         """A list of the same items."""
         return self._like(self.rows())
@@ -346,6 +350,10 @@ class Growing(Items):
             self.tracer.recorder.check(latest.flag, IndexError, (_OUT_OF_RANGE,))
             return latest.value
         return self.tracer.values.readable(latest, f"[{index}]", self.held)
+
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list."""
+        return self.held["count"], self.held["changed"]
 
     def rows(self) -> Symbol:
         """The items, as an array that nobody may write into."""

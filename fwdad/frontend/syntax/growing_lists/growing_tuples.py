@@ -91,6 +91,10 @@ class Tuples(Items):
         for column in self.columns:
             column.settled()
 
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list."""
+        return tuple(part for column in self.columns for part in column.state())
+
     def copied(self) -> Items:
         """A list of the same items."""
         return Tuples(self.tracer, self.kind, [column.copied() for column in self.columns])

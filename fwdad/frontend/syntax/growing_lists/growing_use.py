@@ -118,10 +118,20 @@ def extreme(tracer: Tracer, f: Any, xs: Items, key: Any, options: Any) -> Any:
 
 
 def _over(tracer: Tracer, x: Items) -> iteration.Steps:
-    """A loop over a growing list, which it does not change."""
+    """A loop over a growing list, which it must not change."""
     length = x.length()
     x.settled()
-    return iteration.Steps(length, x.at, (0, length, 1), one_body=True)
+    before = x.state()
+
+    def unchanged() -> None:
+        if any(a is not b for a, b in zip(x.state(), before, strict=True)):
+            x.refused("changing, in a loop over it,")
+
+    def item(k: Any) -> Any:
+        unchanged()
+        return x.at(k)
+
+    return iteration.Steps(length, item, (0, length, 1), one_body=True, unchanged=unchanged)
 
 
 iteration.OVER[Items] = iteration.OVER[Growing] = iteration.OVER[Tuples] = _over
