@@ -178,8 +178,11 @@ def _add_products(array, a, v, start):
                 ) + (v_4 * near[k + 3] + v_5 * near[k + 2] + v_6 * near[k + 1] + v_7 * near[k])
             j += 8
         else:
-            for k in range(max(0, -shift), last):
-                array[k] += v[j] * a[shift + k]
+            first = max(0, -shift)
+            if last > first:  # slices, whose indices need no checks: LLVM makes vectors
+                inside, near, x = array[first:last], a[shift + first : shift + last], v[j]
+                for k in range(last - first):
+                    inside[k] += x * near[k]
             j += 1
 
 
