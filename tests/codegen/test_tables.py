@@ -69,6 +69,18 @@ def test_values(f, args):
     assert "NumPy" not in str(fwdad.explain(run, *args))
 
 
+@pytest.mark.parametrize("n", [1, 3, 9, 40, 1030, 2100])
+def test_convolutions_of_every_length(n):
+    """Around eight items at once, and around blocks of 1024."""
+    rng = np.random.default_rng(n)
+    run = fwdad.jit(lambda x, v: tuple(np.convolve(x, v, m) for m in ("full", "same", "valid")))
+    x = rng.normal(size=n)
+    for m in (*range(1, 19), n):
+        v = rng.normal(size=m)
+        for found, mode in zip(run(x, v), ("full", "same", "valid"), strict=True):
+            assert_allclose(found, np.convolve(x, v, mode), rtol=1e-12, atol=1e-12)
+
+
 def test_lengths_of_one_and_none():
     run = fwdad.jit(lambda t, x: (np.searchsorted(t, x), np.unique(x), np.convolve(x, t + x[:1])))
     one = np.array([0.5])
