@@ -182,43 +182,55 @@ def room_for(_typing, wanted, most):
 # -- ints
 
 
-def _floored(builder, a, b):
-    """Quotient and remainder of floor division; b must not be 0 or -1."""
-    quotient, rest = builder.sdiv(a, b), builder.srem(a, b)
-    zero = rest.type(0)
-    is_other = builder.icmp_signed("<", builder.xor(rest, b), zero)
-    is_below = builder.and_(builder.icmp_signed("!=", rest, zero), is_other)
-    lower, beside = builder.sub(quotient, quotient.type(1)), builder.add(rest, b)
-    return builder.select(is_below, lower, quotient), builder.select(is_below, beside, rest)
+def _divided(builder, a, b):
+    """Quotient and remainder of the magnitudes, and which of the ints are negative.
+
+    LLVM divides numbers below 2**32 faster, so that a negative one would be another branch. By 0
+    it is divided as by 1.
+    """
+    b = builder.select(_is(builder, b, 0), b.type(1), b)
+    below = [builder.icmp_signed("<", x, x.type(0)) for x in (a, b)]
+    m, n = (builder.select(c, builder.neg(x), x) for x, c in zip((a, b), below, strict=True))
+    return builder.udiv(m, n), builder.urem(m, n), n, *below
+
+
+def _quotient(builder, a, b):
+    """``a // b``; wrapped around if that is not an int of its bits."""
+    quotient, rest, _, a_is_below, b_is_below = _divided(builder, a, b)
+    one = quotient.type(1)
+    up = builder.select(_is(builder, rest, 0), quotient, builder.add(quotient, one))
+    return builder.select(builder.xor(a_is_below, b_is_below), builder.neg(up), quotient)
+
+
+def _remainder(builder, a, b):
+    """``a % b``; 0 for a zero divisor."""
+    _, rest, n, a_is_below, b_is_below = _divided(builder, a, b)
+    above = builder.select(_is(builder, rest, 0), rest, builder.sub(n, rest))
+    rest = builder.select(builder.xor(a_is_below, b_is_below), above, rest)
+    return builder.select(b_is_below, builder.neg(rest), rest)
 
 
 def _is(builder, n, known):
     return builder.icmp_signed("==", n, n.type(known))
 
 
-def _divisor(builder, b):
-    """A divisor, or 1 in place of 0 and -1, by which the processor cannot divide all ints."""
-    return builder.select(builder.or_(_is(builder, b, 0), _is(builder, b, -1)), b.type(1), b)
-
-
 @_of_ints
 def int_floor_divide(_context, builder, a, b):
     """``a // b`` for NumPy ints: 0 for a zero divisor."""
-    quotient, _ = _floored(builder, a, _divisor(builder, b))
-    quotient = builder.select(_is(builder, b, -1), builder.neg(a), quotient)
-    return builder.select(_is(builder, b, 0), a.type(0), quotient)
+    return builder.select(_is(builder, b, 0), a.type(0), _quotient(builder, a, b))
 
 
 @_of_ints
 def int_remainder(_context, builder, a, b):
     """``a % b`` for NumPy ints: 0 for a zero divisor."""
-    return _floored(builder, a, _divisor(builder, b))[1]
+    return _remainder(builder, a, b)
 
 
 @_of_ints
 def int_fmod(_context, builder, a, b):
     """``np.fmod(a, b)`` for ints: the remainder has the sign of ``a``; 0 for a zero divisor."""
-    return builder.srem(a, _divisor(builder, b))
+    _, rest, _, a_is_below, _ = _divided(builder, a, b)
+    return builder.select(a_is_below, builder.neg(rest), rest)
 
 
 def _of_one_type(write: Callable[..., Any]) -> Any:
@@ -277,19 +289,17 @@ def _divides(context, builder, b):
 def python_int_divide(context, builder, a, b):
     """``a // b`` for Python ints."""
     _divides(context, builder, b)
-    is_negated = _is(builder, b, -1)
-    too_large = builder.and_(is_negated, _is(builder, a, -(2**63)))
+    too_large = builder.and_(_is(builder, b, -1), _is(builder, a, -(2**63)))
     message = "an int of compiled code exceeds 64 bits"
     _refuse(context, builder, too_large, OverflowError, message)
-    quotient, _ = _floored(builder, a, _divisor(builder, b))
-    return builder.select(is_negated, builder.neg(a), quotient)
+    return _quotient(builder, a, b)
 
 
 @_of_ints
 def python_int_remainder(context, builder, a, b):
     """``a % b`` for Python ints."""
     _divides(context, builder, b)
-    return _floored(builder, a, _divisor(builder, b))[1]
+    return _remainder(builder, a, b)
 
 
 @_of_ints
