@@ -183,6 +183,8 @@ def _explained(choice: Choice) -> str:
     """What was run, and why nothing before it."""
     name = _name(choice.f)
     if choice.what == "jacobian":
+        if choice.taken == "tape":
+            return f"{_tape(choice)}, with its Jacobian: {_operations(choice)}{_raised(choice)}"
         if choice.taken == "rows":
             return f"by rows: {_explained(choice.within[0])}"
         return f"by columns: {_pushed(choice.f, choice.within)}"

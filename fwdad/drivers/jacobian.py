@@ -14,9 +14,9 @@ from fwdad.drivers.parallel.destinations import is_zarr
 from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.sparse_options import Asks, blockwise_options, refuse_blockwise, sparse_options
 from fwdad.drivers.strategy import Candidate, first_that_can
-from fwdad.drivers.tape_cache import jitted_of, tape_or_else
+from fwdad.drivers.tape_cache import jitted_of, traced
+from fwdad.eager.arguments import Arguments
 from fwdad.evaluation.arguments import (
-    all_at_once,
     argument_numbers,
     arguments_of,
     check_holomorphic,
@@ -52,26 +52,14 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.tangents.seeds import leaf_shape
 
 
-def _columns(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`value_and_jacobian` returns, by columns."""
-    x, *more = args
-    asked = {**options, "mode": "forward", "argnums": argnums}
-    return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, **asked)
-
-
-def _columns_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`jacobian` returns, by columns."""
-    return _without_value(_columns(f, argnums, args, kwargs, options), options)
-
-
-def _sparse(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`value_and_jacobian` returns with ``sparse``."""
+def _as_asked(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`value_and_jacobian` returns."""
     x, *more = args
     return value_and_jacobian(f, x, args=tuple(more), kwargs=kwargs, argnums=argnums, **options)
 
 
-def _sparse_alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
-    """What :func:`jacobian` returns with ``sparse``."""
+def _alone(f: Function, argnums: Argnums, args: Any, kwargs: Any, options: Any) -> Any:
+    """What :func:`jacobian` returns."""
     x, *more = args
     return jacobian(f, x, args=tuple(more), kwargs=kwargs, argnums=argnums, **options)
 
@@ -121,7 +109,7 @@ def value_and_jacobian(
 ) -> tuple[RFloat, Array]: ...
 @overload
 def value_and_jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once((_columns, _sparse), absent=(NOT_GIVEN,), kind=Asks)
+@at_once((_as_asked, _as_asked), absent=(NOT_GIVEN,), kind=Asks)
 def value_and_jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -181,8 +169,8 @@ def value_and_jacobian(
         return _by_blocks(f, x, argnums, args, kwargs, options, blockwise)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
-        return _by_colours(_sparse, f, x, argnums, args, kwargs, options, progress)
-    return _rows_or_columns(_columns, f, x, argnums, args, kwargs, options, out, progress)
+        return _by_colours(_as_asked, f, x, argnums, args, kwargs, options, progress)
+    return _rows_or_columns(_as_asked, f, x, argnums, args, kwargs, options, out, progress)
 
 
 def _rows_or_columns(
@@ -207,37 +195,52 @@ def _rows_or_columns(
     bar = Progress(shown=progress, of="jacobian")
     beside: dict[str, Any] = {"sink": sink, "progress": bar}
 
-    def by_rows() -> Any:
+    def pay_rows() -> Untraced | None:
         if holomorphic or mode == "forward":
             of = "a holomorphic function is differentiated by columns"
             return Untraced(f, reason=of if holomorphic else 'mode="forward" was asked for')
-        if mode == "auto":
-            not_worth = rows_pay(f, arguments, argnums, results)
-            if not_worth is not None:
-                return not_worth
+        return rows_pay(f, arguments, argnums, results) if mode == "auto" else None
+
+    def by_tape() -> Any:
+        if jitted_of(f) is None or sink is not None or progress:
+            return Untraced(f, reason="f is not compiled, or parts of the Jacobian are asked for")
+        asked = options | _chunk_on_tape(chunk, arguments, pay_rows)
+        return traced(evaluate, f, argnums, arguments.args, arguments.kwargs, asked)
+
+    def by_rows() -> Any:
+        not_worth = pay_rows()
+        if not_worth is not None:
+            return not_worth
         given = {"argnums": argnums, "args": args, "kwargs": kwargs, **beside}
         found = value_and_rows(f, x, **given, **common)
         return found if isinstance(found, Untraced) else asked_for(found)
 
     def asked_for(found: Any) -> Any:
-        return found if evaluate is _columns else _without_value(found, options)
-
-    def on_duals() -> Any:
-        return asked_for(value_and_columns(f, arguments, single=single, **beside, **common))
+        return found if evaluate is _as_asked else _without_value(found, options)
 
     def by_columns() -> Any:
-        if jitted_of(f) is None:
-            return on_duals()
-        count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-        if sink is None and all_at_once(width_of(chunk, count, arguments.leaves), count):
-            given = arguments.args, arguments.kwargs
-            return tape_or_else(evaluate, f, argnums, *given, options, on_duals)
         found = value_and_compiled_columns(f, arguments, argnums, options, **beside)
-        return on_duals() if found is None else asked_for(found)
+        if found is None:
+            found = value_and_columns(f, arguments, single=single, **beside, **common)
+        return asked_for(found)
 
-    candidates = Candidate("rows", by_rows), Candidate("columns", by_columns)
+    by = {"tape": by_tape, "rows": by_rows, "columns": by_columns}
     with bar:
-        return first_that_can("jacobian", f, *candidates)
+        return first_that_can("jacobian", f, *(Candidate(name, do) for name, do in by.items()))
+
+
+def _chunk_on_tape(
+    chunk: ChunkSize, arguments: Arguments, pay_rows: Callable[[], Untraced | None]
+) -> dict[str, Any]:
+    """The option of a tape, which pushes all directions at once if it is not asked for fewer.
+
+    So it does up to twice as many as usual, and if ``pay_rows`` does not tell why it has columns.
+    """
+    count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+    width = width_of(chunk, count, arguments.leaves)
+    n = width if isinstance(width, int) else width(None)
+    by_chunks = (2 * n if chunk == "auto" else n) < count and pay_rows() is not None
+    return {"chunk": n if by_chunks else chunk}
 
 
 def _by_blocks(
@@ -268,7 +271,7 @@ def _by_colours(
     """What ``evaluate`` returns, where no shortcut does."""
     from fwdad.drivers.sparse.jacobian import Asked, sparse_jacobian  # noqa: PLC0415  (SciPy)
 
-    alone = evaluate is _sparse_alone
+    alone = evaluate is _alone
     asked = Asked(evaluate, f, options, progress, alone=alone)
     return sparse_jacobian(asked, x, argnums, args, kwargs)
 
@@ -337,7 +340,7 @@ def jacobian(f: Callable[..., float], x: float, **options: Unpack[JacobianOption
 def jacobian(f: Callable[..., float], x: Array, **options: Unpack[JacobianOptions]) -> Array: ...
 @overload
 def jacobian(f: Function, x: Any, **options: Unpack[AllJacobianOptions]) -> Any: ...
-@at_once((_columns_alone, _sparse_alone), absent=(NOT_GIVEN,), kind=Asks)
+@at_once((_alone, _alone), absent=(NOT_GIVEN,), kind=Asks)
 def jacobian(
     f: Function,
     x: Any = NOT_GIVEN,
@@ -473,8 +476,8 @@ def jacobian(
         return _without_value(found, options)
     if sparse is not None:
         check_no_out(out, "sparse Jacobian")
-        return _by_colours(_sparse_alone, f, x, argnums, args, kwargs, options, progress)
-    return _rows_or_columns(_columns_alone, f, x, argnums, args, kwargs, options, out, progress)
+        return _by_colours(_alone, f, x, argnums, args, kwargs, options, progress)
+    return _rows_or_columns(_alone, f, x, argnums, args, kwargs, options, out, progress)
 
 
 @writes_into_out("the Jacobian")

@@ -190,9 +190,10 @@ def value_and_compiled_columns(
 ) -> Any:
     """The value of a function under ``jit`` and its Jacobian, by chunks of columns.
 
-    None if it has other arguments or results than :func:`_compiled_chunks` takes.
+    None if it is not under ``jit``, or :func:`_compiled_chunks` does not take its arguments or
+    results.
     """
-    if not isinstance(argnums, int) or len(arguments.leaves) != 1:
+    if jitted_of(f) is None or not isinstance(argnums, int) or len(arguments.leaves) != 1:
         return None
     if options["outputs"] != "returned":
         return None

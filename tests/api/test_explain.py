@@ -100,9 +100,9 @@ def test_modes_of_jacobians():
 
 def test_under_jit():
     held = fwdad.jit(doubled, backend="numpy")
-    for evaluator in (fwdad.jvp, fwdad.jacobian):
+    for evaluator, what in ((fwdad.jvp, "tangents"), (fwdad.jacobian, "its Jacobian")):
         said = fwdad.explain(evaluator, held, X)
-        assert "the tape of doubled, with tangents: " in said
+        assert f"the tape of doubled, with {what}: " in said
         assert "run by NumPy" in said
     complex_one = fwdad.explain(fwdad.jvp, held, np.ones(3) + 0j, holomorphic=True)
     assert "has a tape that is run with tangents, by NumPy" in complex_one

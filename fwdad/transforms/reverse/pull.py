@@ -34,6 +34,7 @@ from fwdad.ir.ops import (
     Missing,
     Op,
     Operand,
+    Program,
     Store,
     Update,
     Value,
@@ -42,6 +43,7 @@ from fwdad.ir.ops import (
     walk,
 )
 from fwdad.ir.primitives.stacks import turn
+from fwdad.ir.primitives.undef import missing_on_some_way
 from fwdad.ir.rewrite import defined_by, substitute, written_outside
 from fwdad.ir.symbol import Symbol
 from fwdad.transforms.passes.lengths import share_lengths_in
@@ -383,11 +385,12 @@ def write_block(
     cloner.mapping.update(outside)
     if left is not None:
         left.update(outside)
+    missing = missing_on_some_way(Program("", block))
     for op in block.ops:
         written = cloner.op(op)
         recorder.block.ops.append(written)
-        for v in defined_by(written):
-            recorder.lengths.measure(v)
+        for before, v in zip(defined_by(op), defined_by(written), strict=True):
+            recorder.lengths.measure(v, absent=before in missing)
     return [_symbols(recorder, cloner.operand(r)) for r in block.results]
 
 
