@@ -10,9 +10,10 @@ numba = pytest.importorskip("numba")
 from numpy.testing import assert_array_equal  # noqa: E402
 
 from fwdad.codegen.llvm.allocation import growing, grown, part_of_stack  # noqa: E402
-from fwdad.codegen.loops.array_provenance import Arrays, Given, met  # noqa: E402
+from fwdad.codegen.loops.array_provenance import Adjacent, Arrays, Given, met  # noqa: E402
 from fwdad.codegen.numba_compile import Machine  # noqa: E402
 from fwdad.codegen.numpy_backend.source import Source, defined  # noqa: E402
+from fwdad.codegen.runtime.arithmetic import loose  # noqa: E402
 
 ARRAYS = {  # by the statement that makes it: the axis that is known, and whether it is apart
     "a": (1, False),
@@ -32,7 +33,17 @@ ARRAYS = {  # by the statement that makes it: the axis that is known, and whethe
     "cube.transpose((1, 2, 0))[:, 0]": (None, False),
     "cube[:, 1:, 1:].transpose((2, 0, 1))": (0, False),
     "a[::2, ::2]": (None, False),
-    "a[:, ::-1]": (None, False),
+    "a[:, ::-1]": (Adjacent(1, -1), False),
+    "a[::-1, ::-1]": (Adjacent(1, -1), False),
+    "a[::-1, 1:]": (1, False),
+    "a.T[::-1]": (Adjacent(0, -1), False),
+    "a[:, ::-1][1:, None, ::-1]": (2, False),
+    "a[1, ::-1]": (Adjacent(0, -1), False),
+    "a[::-1, 1]": (None, False),
+    "a[:, ::-2]": (None, False),
+    "loose(a)[:, 1:]": (1, False),
+    "loose(a.copy()[:, ::-1])": (Adjacent(1, -1), True),
+    "loose(strided)": (None, False),
     "strided": (None, False),
     "strided[1:]": (None, False),
     "np.broadcast_to(a[0, :1], (3,))": (None, False),
@@ -67,12 +78,14 @@ def made_of(monkeypatch, lines, names, *args):
     ]
     answered = f"return ({''.join(name + ', ' for name in names)} total)"
     code = "\n    ".join(["def f(a, b, cube, strided, k):", *lines, *loop, answered]) + "\n"
-    namespace = {"np": np, "growing": growing, "grown": grown, "part_of_stack": part_of_stack}
+    used = growing, grown, part_of_stack, loose
+    namespace = {"np": np, **{f.__name__: f for f in used}}
     source = Source("f", code, namespace, [None] * code.count("\n"))
     made = Machine(source, None, {})
     found = made.kernel(*args)
     assert not any(nest.is_refused for nest in made.nests)
     plain = namespace | {
+        "loose": lambda a: a,
         "growing": lambda n, t: np.empty(n, t),
         "grown": lambda a, n: np.append(a, np.zeros(n - a.size)),
         "part_of_stack": lambda a, at, shape, _: a[at : at + math.prod(shape)].reshape(shape),
@@ -98,10 +111,11 @@ def test_what_is_known_is_so(monkeypatch, part):
     lines = [f"{name} = {made}" for name, made in zip(names, some, strict=True)]
     known, arrays = made_of(monkeypatch, lines, names, *ARGUMENTS)
     for name, made in zip(names, some, strict=True):
-        array, (axis, is_apart) = arrays[name], known[name]
-        assert (axis, is_apart) == ARRAYS[made], made
-        if axis is not None:
-            assert array.strides[axis] == array.itemsize or array.shape[axis] == 1, made
+        array, (found, is_apart) = arrays[name], known[name]
+        axis, wanted = ARRAYS[made]
+        assert (found, is_apart) == (Adjacent(axis) if type(axis) is int else axis, wanted), made
+        for k, stride in enumerate(known[name].strides(array.ndim, array.itemsize)):
+            assert stride in (None, array.strides[k]) or array.shape[k] == 1, made
         if is_apart:
             others = [other for key, other in arrays.items() if key != name]
             assert not any(np.shares_memory(array, other) for other in others), made
@@ -148,15 +162,36 @@ def test_parts_of_a_stack(monkeypatch, names, apart):
     known, arrays = made_of(monkeypatch, lines, names.split(), *ARGUMENTS)
     assert {name for name, g in known.items() if g.is_apart} == set(apart.split())
     assert {name: g.neighbours for name, g in known.items()} == {
-        name: array.ndim - 1 for name, array in arrays.items()
+        name: Adjacent(array.ndim - 1) for name, array in arrays.items()
     }
+
+
+def test_what_a_loop_carries(monkeypatch):
+    """Elements are adjacent if they are in each iteration."""
+    lines = [
+        "u = loose(a)",
+        "v = loose(a)",
+        "w = loose(a.copy())",
+        "while k > 0:",
+        "    u = loose(np.zeros((3, 3), np.float64))",
+        "    v = loose(b.T)",
+        "    w = loose(w.copy()[:, ::-1])",
+        "    k = k - 1",
+        "x = u[:, ::-1]",
+    ]
+    known, _ = made_of(monkeypatch, lines, ["u", "v", "w", "x"], *ARGUMENTS[:4], 3)
+    assert known == {
+        "u": Given(Adjacent(1)), "v": Given(), "w": Given(is_apart=True),
+        "x": Given(Adjacent(1, -1)),
+    }  # fmt: skip
 
 
 def test_a_loop_knows_what_holds_at_all_its_calls():
     """One function serves them."""
-    one = [Given(1, is_apart=True), Given(0, is_apart=True), Given(None, is_apart=False)]
-    other = [Given(1, is_apart=False), Given(1, is_apart=True), Given(None, is_apart=True)]
-    assert met([one, other]) == [Given(1), Given(None, is_apart=True), Given()]
+    rows, turned = Given(Adjacent(1)), Given(Adjacent(1, -1))
+    one = [rows._replace(is_apart=True), Given(Adjacent(0), is_apart=True), Given(), rows]
+    other = [rows, rows._replace(is_apart=True), Given(None, is_apart=True), turned]
+    assert met([one, other]) == [rows, Given(None, is_apart=True), Given(), Given()]
     assert met([one]) == one
 
 

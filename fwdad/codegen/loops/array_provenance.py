@@ -16,6 +16,7 @@ from numba.core import types as _types
 
 from fwdad.codegen.llvm import allocation, reshaping
 from fwdad.codegen.llvm.blas import Product
+from fwdad.codegen.runtime.arithmetic import loose
 
 types: Any = _types
 
@@ -24,7 +25,7 @@ _NEW: set[Any] = {
     np.arange, reshaping.arange,
 }  # fmt: skip
 _VIEWS: set[Any] = {
-    np.ascontiguousarray, np.broadcast_to, reshaping.ascontiguousarray,
+    loose, np.ascontiguousarray, np.broadcast_to, reshaping.ascontiguousarray,
     reshaping.broadcast_to, reshaping.by_rows,
 }  # fmt: skip
 _VIEW_METHODS = ("transpose", "reshape")
@@ -32,15 +33,29 @@ _OUTSIDE = "outside"
 """The memory of all arguments, which may overlap."""
 
 
+class Adjacent(NamedTuple):
+    """The axis along which elements are adjacent in memory; ``step`` is -1 if they go backwards."""
+
+    axis: int
+    step: int = 1
+
+
 class Given(NamedTuple):
     """What is known of an array at all calls of a loop.
 
-    ``neighbours`` is the axis along which elements are adjacent, or None; ``is_apart`` means that
-    no other array of the call may share memory with it.
+    ``neighbours`` tells which elements are adjacent, if that is known; ``is_apart`` means that no
+    other array of the call may share memory with it.
     """
 
-    neighbours: int | None = None
+    neighbours: Adjacent | None = None
     is_apart: bool = False
+
+    def strides(self, ndim: int, itemsize: int) -> list[int | None]:
+        """The strides in bytes of an array in any layout, as far as they are known."""
+        known: list[int | None] = [None] * ndim
+        if self.neighbours is not None:
+            known[self.neighbours.axis] = self.neighbours.step * itemsize
+        return known
 
 
 class _Part(NamedTuple):
@@ -66,6 +81,7 @@ class Arrays:
         self._typeof = typeof
         self._apart = apart
         self._memories: dict[str, frozenset[Any] | None] = {}
+        self._adjacent: dict[str, Adjacent | None] = {}
 
     def given(self, names: Sequence[str]) -> list[Given]:
         """What is known of the arguments of a call, arrays and others."""
@@ -166,37 +182,56 @@ class Arrays:
         definitions = self._definitions.get(name, ())
         return definitions[0] if len(definitions) == 1 else None
 
-    def neighbours(self, name: str) -> int | None:
-        """The axis along which an array's elements are adjacent in memory, or None if unknown."""
+    def neighbours(self, name: str) -> Adjacent | None:
+        """Which elements of an array are adjacent in memory, or None if that is not known."""
+        if name not in self._adjacent:
+            self._adjacent[name] = None  # what a loop carries is asked of itself
+            self._adjacent[name] = self._neighbours(name)
+        return self._adjacent[name]
+
+    def _neighbours(self, name: str) -> Adjacent | None:
         t = self._typeof(name)
         if not t.ndim:
             return None
         if t.layout in "CF":
-            return t.ndim - 1 if t.layout == "C" else 0
-        definition = self._made_of(name)
-        if isinstance(definition, ir.Var):
-            return self.neighbours(definition.name)
-        if not isinstance(definition, ir.Expr):
+            return Adjacent(t.ndim - 1 if t.layout == "C" else 0)
+        first, *rest = self._definitions.get(name, ()) or (None,)
+        found = self._of_statement(first, t.ndim)
+        return found if all(self._of_statement(s, t.ndim) == found for s in rest) else None
+
+    def _of_statement(self, made: Any, ndim: int) -> Adjacent | None:
+        """The same of what a statement makes, which has some axes."""
+        if isinstance(made, ir.Var):
+            return self.neighbours(made.name)
+        if not isinstance(made, ir.Expr):
             return None
-        if definition.op == "getattr" and definition.attr == "T":
-            axis = self.neighbours(definition.value.name)
-            return None if axis is None else t.ndim - 1 - axis
-        if definition.op in ("getitem", "static_getitem"):
-            return self._of_view(definition)
-        if definition.op == "call":
-            _, method, of = self._called(definition)
-            if method == "transpose" and of is not None and len(definition.args) == 1:
-                axis, order = self.neighbours(of), self._known_ints(definition.args[0].name)
-                return order.index(axis) if axis is not None and axis in order else None
+        if made.op == "cast":
+            return self.neighbours(made.value.name)
+        if made.op == "getattr" and made.attr == "T":
+            found = self.neighbours(made.value.name)
+            return found and found._replace(axis=ndim - 1 - found.axis)
+        if made.op in ("getitem", "static_getitem"):
+            return self._of_view(made)
+        return self._of_call(made) if made.op == "call" else None
+
+    def _of_call(self, made: Any) -> Adjacent | None:
+        function, method, of = self._called(made)
+        if function is loose:
+            return self.neighbours(made.args[0].name)
+        if method == "transpose" and of is not None and len(made.args) == 1:
+            found, order = self.neighbours(of), self._known_ints(made.args[0].name)
+            if found is not None and found.axis in order:
+                return found._replace(axis=order.index(found.axis))
         return None
 
-    def _of_view(self, made: Any) -> int | None:
+    def _of_view(self, made: Any) -> Adjacent | None:
         of = made.value.name
         if not isinstance(self._typeof(of), types.Array):
             return None
-        axis = self.neighbours(of)
-        if axis is None:
+        found = self.neighbours(of)
+        if found is None:
             return None
+        axis, step = found
         if made.op == "static_getitem":
             items = made.index if isinstance(made.index, tuple) else (made.index,)
             parts = [_effect(item) for item in items]
@@ -210,11 +245,12 @@ class Arrays:
             if part == "new":
                 before += 1
             elif axis == 0:
-                return before if part == "slice" else None
+                turn = {"slice": 1, "turned": -1}.get(part)
+                return None if turn is None else Adjacent(before, step * turn)
             else:
                 axis -= 1
-                before += part == "slice"
-        return before + axis
+                before += part != "int"
+        return Adjacent(before + axis, step)
 
     def _known_ints(self, name: str) -> list[Any]:
         definition = self._made_of(name)
@@ -241,7 +277,7 @@ def _effect(item: Any) -> str:
     if item is None:
         return "new"
     if isinstance(item, slice):
-        return "slice" if item.step in (None, 1) else "?"
+        return {None: "slice", 1: "slice", -1: "turned"}.get(item.step, "?")
     return "int" if type(item) is int else "?"
 
 

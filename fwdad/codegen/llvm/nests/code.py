@@ -122,8 +122,9 @@ def _parts(context: Any, builder: Any, t: Any, x: Any, known: Given) -> Iterator
         return
     array = held(context, builder, t, x)
     yield types.CPointer(t.dtype), array.data
-    steps = array.steps if t.layout == "A" else []
-    for n in [*array.lengths, *(x for k, x in enumerate(steps) if k != known.neighbours)]:
+    strides = known.strides(t.ndim, 1) if t.layout == "A" else []
+    steps = [array.steps[k] for k, n in enumerate(strides) if n is None]
+    for n in [*array.lengths, *steps]:
         yield types.intp, n
 
 

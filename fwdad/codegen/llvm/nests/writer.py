@@ -52,9 +52,11 @@ class NestWriter:
         for name, t, of in zip(self.nest.params, self.typed.given, known, strict=True):
             if isinstance(t, types.Array):
                 data, *lengths = (next(rest) for _ in range(1 + t.ndim))
-                size = self.context.get_constant(types.intp, get_itemsize(self.context, t))
-                axes = range(t.ndim if t.layout == "A" else 0)
-                steps = [size if k == of.neighbours else next(rest) for k in axes]
+                strides = of.strides(t.ndim, get_itemsize(self.context, t))
+                steps = [
+                    next(rest) if n is None else self.context.get_constant(types.intp, n)
+                    for n in (strides if t.layout == "A" else ())
+                ]
                 if of.is_apart:
                     data.add_attribute("noalias")
                 self._lengths_fit(t, lengths)
