@@ -491,7 +491,8 @@ class Jitted(Carrier, Generic[P, R]):
     def shortcut_to(self, made: Specialisation, parts: Parts, **options: Any) -> Any:
         """A shortcut from a call to a tape, for the parts of an example; None if impossible."""
         tape = made.tape
-        if self._apart and (tape.prints or tape.rebuild.needs_containers):
+        acts = tape.prints or tape.rebuild.needs_containers or any(tape.program.written)
+        if self._apart and acts:  # if it raises, f is run instead
             return None
         run = None if options.get("instead") else made.run.function
         options["writes"] = self._writes_out

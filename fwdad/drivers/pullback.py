@@ -21,7 +21,7 @@ from fwdad.drivers.gradient import in_trees
 from fwdad.drivers.pulled_into import pull_into
 from fwdad.drivers.residual_store import Kept, hollow, sweeps_of
 from fwdad.drivers.strategy import Candidate, first_that_can
-from fwdad.drivers.tape_cache import share_memory, tape_at, traced
+from fwdad.drivers.tape_cache import share_memory, tape_at, traced, undone_if_raised
 from fwdad.drivers.written_passes import WrittenReverse, written_forward
 from fwdad.eager.activity import is_active
 from fwdad.eager.arguments import Arguments, check_outputs, copied, explicit_leaves
@@ -452,7 +452,8 @@ class Pullback(OfOneRun, Generic[T]):
             return at
         made, leaves, _ = at
         try:
-            result, kept = sweeps_of(made).run(leaves)
+            with undone_if_raised(made, leaves):
+                result, kept = sweeps_of(made).run(leaves)
         except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
             return Untraced(self._of.f, error, catches=made.tape.catches)
         untraced = self._take_value(result)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from fwdad.eager.activity import is_active
 from fwdad.eager.build import Run
 from fwdad.eager.duals.explicit import with_explicit
 from fwdad.eager.memory.shadow import SHADOWED
+from fwdad.eager.memory.undo import UndoLog
 from fwdad.eager.run import STATE
 from fwdad.errors import (
     NOTE,
@@ -240,7 +242,8 @@ def known(shortcuts: Shortcuts, f: Any, ask: Ask, args: Any, kwargs: Any) -> Any
     if asked is None or not isinstance(tape, Jitted):
         return MISS
     at = tape.known(asked.args, asked.kwargs)
-    if at is None or why_not_reusable(at[0].tape, at[1]):
+    acts = at is not None and any(at[0].tape.program.written)  # the way in full can undo that
+    if at is None or acts or why_not_reusable(at[0].tape, at[1]):
         return MISS
     made, leaves, containers = at
     due = shortcuts.is_due(key)
@@ -308,10 +311,25 @@ def traced(
         return at
     made, leaves, containers = at
     try:
-        values = run_tape(made, leaves)
+        with undone_if_raised(made, leaves):
+            values = run_tape(made, leaves)
     except Exception as error:  # noqa: BLE001  (reported, unless it is the program's)
         return Untraced(f, error, catches=made.tape.catches)
     return made.tape.rebuild(apart(values, leaves), containers)
+
+
+@contextmanager
+def undone_if_raised(made: Specialisation, leaves: list[Any]) -> Iterator[None]:
+    """Undo what a tape writes outside if it raises: f is run instead, and writes it again."""
+    log = UndoLog()
+    for leaf, held in zip(leaves, made.tape.program.written, strict=True):
+        if held:
+            log.array(leaf)
+    try:
+        yield
+    except Exception:
+        log.restore()
+        raise
 
 
 def run_tape(made: Specialisation, leaves: list[Any]) -> Any:
