@@ -149,3 +149,30 @@ def test_a_program_that_writes_its_argument():
     for _ in range(2):
         assert_allclose(jitted(x, given), f(x, plain), rtol=1e-13)
         assert_allclose(given, plain, rtol=1e-15)
+
+
+DIAGONALS = {
+    "diag": np.diag,
+    "diag above": lambda m: np.diag(m, 1),
+    "lists": lambda m: np.einsum(m, [0, 0], [0]),
+    "lists, transposed": lambda m: np.einsum(m, [1, 0], [0, 1])[1],
+}
+
+
+@pytest.mark.parametrize("view", DIAGONALS.values(), ids=list(DIAGONALS))
+def test_a_diagonal_of_what_an_elimination_writes(view):
+    """Its view is followed in forward mode, over reverse mode too."""
+
+    def loss(a):
+        a = a + 4 * np.eye(len(a))
+        for k in range(len(a) - 1):
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+        return np.sum(np.cos(view(a)))
+
+    a, v = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 4))
+    h = 1e-5
+    ahead, behind = (fwdad.grad(loss)(a + s * h * v) for s in (1, -1))
+    found = fwdad.jit(lambda a, v: fwdad.hvp(loss, a, v))(a, v)
+    assert_allclose(found, (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-8)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(loss))(a), fwdad.grad(loss)(a), rtol=1e-11)

@@ -17,7 +17,7 @@ import numpy as np
 from fwdad.core.register_into import enter_into
 from fwdad.errors import UntraceableError
 from fwdad.ir.builder.recorder import Recorder
-from fwdad.ir.einsum_letters import in_letters, written_out
+from fwdad.ir.einsum_letters import written_out
 from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
 from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ir.symbol import Symbol
@@ -446,19 +446,11 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 @expands("numpy.einsum")
-def _einsum(*args: Any, optimize: Any = False, **options: Any) -> Any:
-    """An einsum of lists has letters; one of three operands that is planned is some of two."""
-    if isinstance(args[0], str):
-        subscripts, operands = args[0], list(args[1:])
-        if not optimize or len(operands) < 3:
-            return None
-    else:
-        subscripts, operands = in_letters(args)
-    if len(operands) < 2 or not has_axes(*operands):
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+    """A planned einsum of three operands is some of two."""
+    if not optimize or len(operands) < 3 or not has_axes(*operands):
         return None
-    if optimize and len(operands) > 2:
-        return None if options else _in_pairs(subscripts, operands, optimize)
-    return np.einsum(subscripts, *operands, **options)
+    return _in_pairs(subscripts, list(operands), optimize)
 
 
 def _in_pairs(subscripts: str, operands: list[Any], optimize: Any) -> Any:
