@@ -87,6 +87,9 @@ SPELLINGS = {
     "planned, ellipses": lambda x, y: np.einsum(
         "...j,jk,...k->...", x[:, None], y, x @ y, optimize=True
     ),
+    "planned, of chosen rows": lambda x, y: np.einsum(
+        "ij,jk,ik->k", x[x[:, 0] > -9], y, (x @ y)[x[:, 0] > -9], optimize=True
+    ),
     "planned, to a number": lambda x, y: np.einsum("ij,jk,ik->", x, y, x @ y, optimize=True),
 }
 

@@ -456,10 +456,12 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
 def _in_pairs(subscripts: str, operands: list[Any], optimize: Any) -> Any:
     """Products of two operands at a time, in NumPy's order for lengths as in the example."""
     terms, result = written_out(subscripts, [x.ndim for x in operands])
-    shapes = [tuple(d if isinstance(d, int) else d.hint or _ANY_LENGTH for d in x.type.shape)
-              for x in operands]  # fmt: skip
+    lengths: dict[str, int] = {}
+    for letter, d in zip("".join(terms), (d for x in operands for d in x.type.shape), strict=True):
+        n = d if isinstance(d, int) else d.hint or _ANY_LENGTH
+        lengths[letter] = max(lengths.get(letter, 1), n)
     whole = ",".join(terms) + "->" + result
-    views = [np.broadcast_to(0.0, shape) for shape in shapes]
+    views = [np.broadcast_to(0.0, [lengths[c] for c in term]) for term in terms]
     path, _ = np.einsum_path(whole, *views, optimize=optimize)
     for step in path[1:]:
         places = sorted(step, reverse=True)
@@ -467,9 +469,9 @@ def _in_pairs(subscripts: str, operands: list[Any], optimize: Any) -> Any:
         left = {*result, *"".join(terms)}
         kept = "".join(dict.fromkeys(c for c in "".join(reversed(some)) if c in left))
         term = kept if terms else result
-        planned = {} if terms else {"optimize": True}  # whether a number is a 0-d array
+        last = not terms  # only then whether it is planned tells a number from a 0-d array
         terms.append(term)
-        operands.append(np.einsum(",".join(some) + "->" + term, *factors, **planned))
+        operands.append(np.einsum(",".join(some) + "->" + term, *factors, optimize=last))
     return operands[0]
 
 
