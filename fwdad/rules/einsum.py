@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.rules.core.adjoints import Space, conjugate, into, transpose
 from fwdad.rules.core.define import frule
+from fwdad.tangents.symbolic import apply
 from fwdad.tangents.zero import ZERO, Undefined, Zero
 
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
@@ -120,12 +121,12 @@ def _einsum_transpose(y_bar: Any, *primals: Any, place: int, **_options: Any) ->
     for letter in terms[k]:
         if letter in wanted:
             twin = next(free)
-            others.append((letter + twin, np.eye(lengths[letter])))
+            others.append((letter + twin, apply(np.eye, lengths[letter])))
             wanted += twin
         else:
             wanted += letter
             if letter not in rest or rest[letter] != lengths[letter]:
-                others.append((letter, np.ones(lengths[letter])))
+                others.append((letter, apply(np.ones, lengths[letter])))
     spec = ",".join([output, *(term for term, _ in others)]) + "->" + wanted
     return into(space, np.einsum(spec, y_bar, *(x for _, x in others)))
 

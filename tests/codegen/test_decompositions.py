@@ -40,6 +40,31 @@ def norms(a, z):
     )  # fmt: skip
 
 
+STACKED = {
+    "dot with a vector": lambda x, v: np.dot(x, v),
+    "dot with a matrix": lambda x, v: np.dot(x, np.outer(v, v)),
+    "dot of stacks": lambda x, v: np.dot(x, np.moveaxis(x, -1, 1) * v[0]),
+    "tensordot without axes": lambda x, v: np.tensordot(x[0], v, 0),
+}
+
+
+@pytest.mark.parametrize("f", STACKED.values(), ids=list(STACKED))
+def test_products_of_stacks_are_not_left_to_numpy(f):
+    loss = lambda x, v: np.sum(np.sin(f(x, v)))  # noqa: E731
+    value, slopes = fwdad.jit(f), fwdad.jit(fwdad.grad(loss, argnums=(0, 1)))
+    for shape in ((2, 3, 4), (1, 3, 4), (2, 1, 1)):
+        x = np.asfortranarray(RNG.standard_normal(shape))
+        v = RNG.standard_normal(shape[-1:])
+        assert_allclose(value(x, v), f(x, v), rtol=1e-12, atol=1e-13)
+        for k, slope in enumerate(slopes(x, v)):
+            of_one = (lambda x, v=v: loss(x, v)), (lambda v, x=x: loss(x, v))
+            wanted = central_differences(of_one[k], (x, v)[k])
+            assert_allclose(slope, wanted, rtol=1e-7, atol=1e-9)
+    for made in (value, slopes):
+        assert "the function" not in fwdad.explain(made)
+        assert "this call" not in fwdad.explain(made)
+
+
 @pytest.mark.slow_cases("norms")
 @pytest.mark.parametrize("f", every(2, [by_element, along_axes, norms]))
 def test_values(f):

@@ -59,6 +59,51 @@ def test_an_ellipsis(subscripts, shapes):
     derivatives_are_right(f, *args)
 
 
+REPEATED = ["ii", "ii->i", "...ii->...i", "bii->b", "iji->j", "ij,ii->j", "ij->i", "ij,kl->k"]
+
+
+@pytest.mark.parametrize("subscripts", REPEATED)
+def test_gradients_of_diagonals_and_sums_are_loops(subscripts):
+    def loss(x):
+        return np.sum(np.cos(np.einsum(subscripts, *[x] * (1 + subscripts.count(",")))))
+
+    rank = len(subscripts.partition("->")[0].partition(",")[0].replace("...", "b"))
+    slope = fwdad.jit(fwdad.grad(loss))
+    for n in (3, 1, 5):
+        x = RNG.normal(size=(n,) * rank)
+        assert_allclose(slope(x), fwdad.grad(loss)(x), rtol=1e-12, atol=1e-13)
+        assert "NumPy" not in fwdad.explain(slope)
+
+
+SPELLINGS = {
+    "lists": lambda x, y: np.einsum(x, [0, 1], y, [1, 2], [2, 0]),
+    "lists without a result": lambda x, y: np.einsum(x, [3, 1], y, [1, 2]),
+    "lists with ellipses": lambda x, y: np.einsum(x, [..., 1], y, [1, 2], [2, ...]),
+    "planned": lambda x, y: np.einsum("ij,jk,kl->il", x, y, y.T, optimize=True),
+    "planned, no result": lambda x, y: np.einsum("ij,jk,lk", x, y, y, optimize="greedy"),
+    "planned, of four": lambda x, y: np.einsum(
+        "ij,jk,ik,j->k", x, y, x @ y, y[:, 0], optimize="optimal"
+    ),
+    "planned, ellipses": lambda x, y: np.einsum(
+        "...j,jk,...k->...", x[:, None], y, x @ y, optimize=True
+    ),
+    "planned, of chosen rows": lambda x, y: np.einsum(
+        "ij,jk,ik->k", x[x[:, 0] > -9], y, (x @ y)[x[:, 0] > -9], optimize=True
+    ),
+    "planned, to a number": lambda x, y: np.einsum("ij,jk,ik->", x, y, x @ y, optimize=True),
+}
+
+
+@pytest.mark.parametrize("f", SPELLINGS.values(), ids=list(SPELLINGS))
+def test_every_spelling_is_loops(f):
+    compiled = fwdad.jit(f)
+    for m, n, k in ((3, 4, 2), (1, 4, 2), (3, 1, 1), (40, 33, 9)):
+        x, y = RNG.normal(size=(m, n)), np.asfortranarray(RNG.normal(size=(n, k)))
+        assert_allclose(compiled(x, y), f(x, y), rtol=1e-12, atol=1e-12)
+        assert "NumPy" not in fwdad.explain(compiled)
+    derivatives_are_right(f, RNG.normal(size=(3, 4)), RNG.normal(size=(4, 2)))
+
+
 def shifted(x, y):
     total = 0.0
     for w in range(x.shape[0]):
@@ -107,3 +152,30 @@ def test_a_program_that_writes_its_argument():
     for _ in range(2):
         assert_allclose(jitted(x, given), f(x, plain), rtol=1e-13)
         assert_allclose(given, plain, rtol=1e-15)
+
+
+DIAGONALS = {
+    "diag": np.diag,
+    "diag above": lambda m: np.diag(m, 1),
+    "lists": lambda m: np.einsum(m, [0, 0], [0]),
+    "lists, transposed": lambda m: np.einsum(m, [1, 0], [0, 1])[1],
+}
+
+
+@pytest.mark.parametrize("view", DIAGONALS.values(), ids=list(DIAGONALS))
+def test_a_diagonal_of_what_an_elimination_writes(view):
+    """Its view is followed in forward mode, over reverse mode too."""
+
+    def loss(a):
+        a = a + 4 * np.eye(len(a))
+        for k in range(len(a) - 1):
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+        return np.sum(np.cos(view(a)))
+
+    a, v = RNG.normal(size=(4, 4)), RNG.normal(size=(4, 4))
+    h = 1e-5
+    ahead, behind = (fwdad.grad(loss)(a + s * h * v) for s in (1, -1))
+    found = fwdad.jit(lambda a, v: fwdad.hvp(loss, a, v))(a, v)
+    assert_allclose(found, (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-8)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(loss))(a), fwdad.grad(loss)(a), rtol=1e-11)

@@ -304,3 +304,21 @@ def test_powers_of_single_precision_by_a_number_of_double_precision(rng):
     x, k = rng.uniform(1.0, 2.0, 18).astype(np.float32), np.float64(2.5)
     call, _ = prepared(slope, x, k)
     assert_allclose(call(x, k), 2.5 * x.astype(float) ** 1.5, rtol=1e-6)
+
+
+def test_a_deferred_copy_in_a_given_order():
+    """The cotangent of a covariance reads such a copy, which waits; NumPy ran all of it."""
+
+    def f(x):
+        return np.sum(np.sin(np.cov(x, rowvar=False)))
+
+    def g(x):
+        y = (x * 2).copy("F")
+        return y.ravel("K"), np.cos((y + x).copy("K"))
+
+    slope, copied = fwdad.jit(fwdad.grad(f)), fwdad.jit(g)
+    for x in (np.arange(12.0).reshape(4, 3) ** 0.5, np.ones((5, 2)), np.asfortranarray(np.eye(3))):
+        assert_allclose(slope(x), fwdad.grad(f)(x), rtol=1e-12, atol=1e-14)
+        for found, wanted in zip(copied(x), g(x), strict=True):
+            assert_allclose(found, wanted, rtol=1e-15)
+    assert "NumPy" not in fwdad.explain(slope)

@@ -116,11 +116,11 @@ def multiplied_at_a_mask(x):
     return np.sum(m)
 
 
-@not_backwards("a store through `einsum(a, [0, 0], [0])`", "view")
-def diagonal_by_einsum(x):
+@not_backwards('a store through `ravel(order="K")`', "view")
+def raveled_as_it_lies(x):
     m = np.outer(x, x)
-    d = np.einsum(m, [0, 0], [0])
-    d[:] = x  # here
+    d = m.ravel(order="K")
+    d[:6] = x  # here
     return np.sum(m * m)
 
 
@@ -258,11 +258,11 @@ FOLLOWED = {
     "`reshape`": lambda m: m.reshape(-1),
     "`ravel`": np.ravel,
     "`transpose`": np.transpose,
+    "`diag`": np.diag,
     '`einsum("ii->i", a)`': lambda m: np.einsum("ii->i", m),
+    "`einsum(a, [1, 0], [0, 1])`": lambda m: np.einsum(m, [1, 0], [0, 1]),
 }
 NOT_FOLLOWED = {
-    "`diag`": np.diag,
-    "`einsum`": lambda m: np.einsum(m, [0, 1], [1, 0]),
     "`sliding_window_view`": lambda m: np.lib.stride_tricks.sliding_window_view(m, 3, axis=0),
     "`ascontiguousarray`": np.ascontiguousarray,
 }

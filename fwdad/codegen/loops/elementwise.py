@@ -87,6 +87,8 @@ class Elementwise:
                 return False
         if op.function is sum_to:
             op = self._compared(op)
+        elif op.function is np.ndarray.copy:  # its order is not one of its operands
+            op = Apply(op.function, op.args[:1], outputs=op.outputs, location=op.location)
         if op.function in (sum_to, np.ndarray.copy) and not self._may_wait(op):
             if op.function is sum_to and op.args[0] not in self.lazy:
                 name = self.operands.array(op.args[0])

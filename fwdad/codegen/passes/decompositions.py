@@ -17,12 +17,14 @@ import numpy as np
 from fwdad.core.register_into import enter_into
 from fwdad.errors import UntraceableError
 from fwdad.ir.builder.recorder import Recorder
+from fwdad.ir.einsum_letters import written_out
 from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
 from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import function_name
 
 _EXPANSIONS: dict[str, Callable[..., Any]] = {}
+_ANY_LENGTH = 32  # of axes of which no example has told
 
 
 def expands(
@@ -411,8 +413,10 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         of_a, of_b = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
         of_a, of_b = ([k] if isinstance(k, int) else list(k) for k in axes)
-    if not of_a or len(of_a) != len(of_b):
+    if len(of_a) != len(of_b):
         return None
+    if not of_a:
+        return a[(..., *[None] * b.ndim)] * b if has_axes(a, b) else a * b
     of_a, of_b = [k % a.ndim for k in of_a], [k % b.ndim for k in of_b]
     rest_a = [k for k in range(a.ndim) if k not in of_a]
     rest_b = [k for k in range(b.ndim) if k not in of_b]
@@ -432,6 +436,43 @@ def _product(lengths: list[Any]) -> Any:
     for n in lengths:
         total = n if type(total) is int and total == 1 else total * n
     return total
+
+
+@expands("numpy.dot", arrays=2)
+def _dot(a: Any, b: Any) -> Any:
+    if max(a.ndim, b.ndim) <= 2:
+        return None
+    return a @ b if b.ndim <= 2 else np.tensordot(a, b, (a.ndim - 1, b.ndim - 2))
+
+
+@expands("numpy.einsum")
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
+    """A planned einsum of three operands is some of two."""
+    if not optimize or len(operands) < 3 or not has_axes(*operands):
+        return None
+    return _in_pairs(subscripts, list(operands), optimize)
+
+
+def _in_pairs(subscripts: str, operands: list[Any], optimize: Any) -> Any:
+    """Products of two operands at a time, in NumPy's order for lengths as in the example."""
+    terms, result = written_out(subscripts, [x.ndim for x in operands])
+    lengths: dict[str, int] = {}
+    for letter, d in zip("".join(terms), (d for x in operands for d in x.type.shape), strict=True):
+        n = d if isinstance(d, int) else d.hint or _ANY_LENGTH
+        lengths[letter] = max(lengths.get(letter, 1), n)
+    whole = ",".join(terms) + "->" + result
+    views = [np.broadcast_to(0.0, [lengths[c] for c in term]) for term in terms]
+    path, _ = np.einsum_path(whole, *views, optimize=optimize)
+    for step in path[1:]:
+        places = sorted(step, reverse=True)
+        some, factors = [terms.pop(k) for k in places], [operands.pop(k) for k in places]
+        left = {*result, *"".join(terms)}
+        kept = "".join(dict.fromkeys(c for c in "".join(reversed(some)) if c in left))
+        term = kept if terms else result
+        last = not terms  # only then whether it is planned tells a number from a 0-d array
+        terms.append(term)
+        operands.append(np.einsum(",".join(some) + "->" + term, *factors, optimize=last))
+    return operands[0]
 
 
 @expands("numpy.linalg.matmul")

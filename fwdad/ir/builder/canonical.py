@@ -10,6 +10,7 @@ import numpy as np
 
 from fwdad.errors import AliasedArgumentError, UntraceableError
 from fwdad.ir.builder.index_parts import check_rank
+from fwdad.ir.einsum_letters import in_letters
 from fwdad.ir.ops import is_array, values_in
 from fwdad.ir.primitives.argument_memory import is_c_contiguous
 from fwdad.ir.primitives.view_mirrors import lie_apart
@@ -131,6 +132,18 @@ def with_arrays(
 
     args = tuple(made(a, name) for a, name in zip_longest(args, names[: len(args)]))
     return args, {key: made(a, key) for key, a in kwargs.items()}
+
+
+def under_one_name(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """A call in the form by which its views are followed: of a diagonal, and of axes in letters."""
+    if function is np.diag and not kwargs and np.ndim(args[0]) == 2:
+        return np.diagonal, args
+    if function is np.einsum and not isinstance(args[0], str):
+        subscripts, operands = in_letters(args)
+        return function, (subscripts, *operands)
+    return function, args
 
 
 def check_apart(recorder: Recording, a: Symbol, given: Any, test: Any = lie_apart) -> None:

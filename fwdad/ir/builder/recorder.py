@@ -22,6 +22,7 @@ from fwdad.ir.builder.canonical import (
     apply_writer,
     cast_before,
     check_castable,
+    under_one_name,
     with_arrays,
 )
 from fwdad.ir.builder.definitions import Definitions
@@ -320,6 +321,7 @@ class Recorder:
         if kwargs.get("out") is not None:
             return apply_out(self, function, args, dict(kwargs))
         args, kwargs = with_arrays(self, function, *tidy(function, args, kwargs))
+        function, args = under_one_name(function, args, kwargs)
         inputs = tuple(self.operand(a) for a in args)
         options = {key: self.operand(a) for key, a in kwargs.items()}
         if rule is not None and rule.of_user:

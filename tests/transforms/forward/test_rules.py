@@ -177,12 +177,16 @@ def test_a_view_that_cannot_be_mirrored_is_refused_if_it_is_written_later():
     def f(x):
         a = np.zeros((2, 2))
         a[0] = x
-        d = np.diag(a)
+        d = view(a)
         a[1, 1] = x[0]
         return d
 
+    x = np.array([2.0, 3.0])
+    view = np.ascontiguousarray
     with pytest.raises(UntraceableError, match="view"):
-        fwdad.jacobian(fwdad.jit(f), np.array([2.0, 3.0]))
+        fwdad.jacobian(fwdad.jit(f), x)
+    view = np.diag
+    np.testing.assert_array_equal(fwdad.jacobian(fwdad.jit(f), x), [[1.0, 0.0], [1.0, 0.0]])
 
 
 def test_a_keyword_that_carries_a_derivative_is_not_lost():

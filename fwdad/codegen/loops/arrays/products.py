@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from fwdad.codegen.loops.parts import Parts
 from fwdad.codegen.loops.terms.number_terms import Term, literal, numpy_number
 from fwdad.codegen.loops.terms.numpy_terms import numpy_term
 from fwdad.ir.analysis.layout import multiplies_few_rows
+from fwdad.ir.einsum_letters import written_out
 from fwdad.ir.notation import ATOM, tuple_text
 from fwdad.ir.ops import Value, is_array
 from fwdad.ir.types import ArrayType, Size
@@ -199,24 +199,6 @@ def _common_length(w: Parts, letter: str, places: Sequence[tuple[Factor, int]]) 
     return n
 
 
-def _terms(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each operand, and those of the result; an ellipsis becomes free letters."""
-    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    free = [c for c in string.ascii_letters if c not in subscripts]
-    counts = [rank - len(term) + 3 if "..." in term else 0
-              for rank, term in zip(ranks, terms, strict=True)]  # fmt: skip
-    every = "".join(free[: max(counts)])
-    if min(counts) < 0 or len(every) < max(counts):
-        raise TypeError("whose subscripts do not match the axes")
-    if not arrow:
-        letters = inputs.replace(",", "").replace(".", "")
-        result = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    terms = [term.replace("...", every[len(every) - n :])
-             for term, n in zip(terms, counts, strict=True)]  # fmt: skip
-    return terms, result.replace("...", every)
-
-
 def _axis_order(terms: Sequence[str]) -> list[str]:
     """The letters in an order that all terms have them in; none if there is no such order."""
     letters = list(dict.fromkeys("".join(terms)))
@@ -250,7 +232,7 @@ def _einsum(
     if not plain or dtype.kind not in "iufc" or (optimize and len(operands) > 2):
         raise TypeError("with subscripts in lists, or optimize= of three operands or more")
     arrays = [as_array(w, a) for a in operands]
-    terms, result = _terms(subscripts, [a.type.ndim for a in arrays])
+    terms, result = written_out(subscripts, [a.type.ndim for a in arrays])
     factors, lengths = _factors(w, terms, arrays)
     summed = [c for c in lengths if c not in result]
     if len(operands) == 1 and not summed and w.memory.is_written_later(out):
