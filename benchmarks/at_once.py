@@ -33,6 +33,12 @@ def field(x: np.ndarray) -> np.ndarray:
     return y
 
 
+def sums(x: np.ndarray) -> np.ndarray:
+    """Three numbers of a field."""
+    y = field(x)
+    return np.array([np.sum(y), np.max(y * y), y @ x])
+
+
 def number(t: float) -> Any:
     """A chain of sines of one number."""
     for _ in range(5):
@@ -78,6 +84,7 @@ def rows(n: int) -> dict[str, Pair]:
     model, inputs = Model(rng.random((5, n)), rng.random(5)), rng.random(n)
     dot = Model(rng.random((5, n)), rng.random(5))
     fast_chain, fast_field, fast_number, fast_layer = map(fwdad.jit, (chain, field, number, layer))
+    fast_sums, rows_of_field = fwdad.jit(sums), fwdad.jacrev(fast_field)
 
     def under_jit(evaluate: Callable[..., Any], *args: Any) -> Callable[[], Any]:
         fast = fwdad.jit(evaluate)
@@ -99,6 +106,14 @@ def rows(n: int) -> dict[str, Pair]:
         "jacobian of a field": (
             lambda: fwdad.jacobian(fast_field, x),
             under_jit(lambda x: fwdad.jacobian(field, x), x),
+        ),
+        "jacobian by rows of a field": (
+            lambda: rows_of_field(x),
+            under_jit(fwdad.jacrev(field), x),
+        ),
+        "jacobian of three sums": (
+            lambda: fwdad.jacobian(fast_sums, x),
+            under_jit(lambda x: fwdad.jacobian(sums, x), x),
         ),
         "derivative of a number": (
             lambda: fwdad.derivative(fast_number, 1.5),
@@ -123,6 +138,10 @@ def rows(n: int) -> dict[str, Pair]:
             lambda: fwdad.vjp(fast_field, x)[1](v),
             under_jit(lambda x, v: fwdad.vjp(field, x)[1](v), x, v),
         ),
+        "vjp of a field, 4 cotangents": (
+            lambda: fwdad.vjp(fast_field, x)[1](directions),
+            under_jit(lambda x, v: fwdad.vjp(field, x)[1](v), x, directions),
+        ),
         "linearize: matvec of a field": (
             lambda: operator.matvec(v),
             under_jit(lambda x, v: fwdad.jvp(field, x, v)[1], x, v),
@@ -138,13 +157,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[6, 50, 5000])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[6, 50, 120, 5000])
     given = parser.parse_args()
     print("| row | length | at once | `jit` of it | ratio |\n|---|---|---|---|---|")
     for n in given.lengths:
         for name, (at_once, compiled) in rows(n).items():
-            if n > 100 and name.startswith(("hessian", "jacobian", "derivative")):
-                continue  # chunks, or no array
+            if n > 1000 and name.startswith(("hessian", "jacobian", "derivative")):
+                continue  # of 25 million elements, or of no array
             found = time_interleaved({"a": at_once, "b": compiled}, given.rounds, 0.02)
             ratio = paired_ratio(found["a"].rounds, found["b"].rounds)
             times = (f"{1e6 * found[key].median:.3g} µs" for key in "ab")

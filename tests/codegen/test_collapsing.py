@@ -56,6 +56,7 @@ def test_loops_that_use_their_indices_for_whole_rows_are_a_chain(stops, body, ar
         (("n", "i"), "a[i, j] = 1.0"),  # a triangle
         (("1, n", "m"), "a[i, j] = 1.0"),
         (("n", "0, m, 2, 3"), "a[i, j] = 1.0"),
+        (("n", "check_length(n, m)"), "a[i, j] = 1.0"),
         (("n", "m"), "total = total + t"),
         (("n", "m"), "m = a[i, j]"),
         (("n", "0, m, 8"), "vector_write(vector_read(8, p, a, i, j), m, b, i, j)"),

@@ -46,10 +46,15 @@ def chain_of(loop: ast.For, inner: frozenset[str]) -> Chain | None:
     if len(loops) < 2 or len(chain.stops) < len(loops):
         return None
     changing = stored_in(loop)  # the indices among them
-    if any(read_in(stop) & changing for stop in chain.stops):
+    if any(read_in(stop) & changing or _calls(stop) for stop in chain.stops):
         return None
     found = _Uses(chain, inner)
     return chain if all(map(found.fits, loops[-1].body)) and chain.arrays else None
+
+
+def _calls(e: ast.expr) -> bool:
+    """Whether an expression calls something, which might raise where no loop would ask for it."""
+    return any(isinstance(node, ast.Call) for node in ast.walk(e))
 
 
 def _stop(s: ast.For, *, last: bool) -> ast.expr | None:
