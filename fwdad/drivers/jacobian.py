@@ -202,8 +202,6 @@ def _rows_or_columns(
         return rows_pay(f, arguments, argnums, results) if mode == "auto" else None
 
     def by_tape() -> Any:
-        if jitted_of(f) is None or sink is not None or progress:
-            return Untraced(f, reason="f is not compiled, or parts of the Jacobian are asked for")
         asked = options | _chunk_on_tape(chunk, arguments, pay_rows)
         return traced(evaluate, f, argnums, arguments.args, arguments.kwargs, asked)
 
@@ -224,9 +222,11 @@ def _rows_or_columns(
             found = value_and_columns(f, arguments, single=single, **beside, **common)
         return asked_for(found)
 
-    by = {"tape": by_tape, "rows": by_rows, "columns": by_columns}
+    candidates = [Candidate("rows", by_rows), Candidate("columns", by_columns)]
+    if jitted_of(f) is not None and sink is None and not progress:
+        candidates.insert(0, Candidate("tape", by_tape))
     with bar:
-        return first_that_can("jacobian", f, *(Candidate(name, do) for name, do in by.items()))
+        return first_that_can("jacobian", f, *candidates)
 
 
 def _chunk_on_tape(
