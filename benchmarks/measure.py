@@ -38,7 +38,8 @@ def time_interleaved(
     Parameters
     ----------
     calls : dict of callables
-        What to time. Each is called once or twice before (tracing, compilation, caches).
+        What to time. Each is called up to seven times before (tracing, compilation, caches,
+        shortcuts), fewer if it takes long.
     rounds : int
         How many turns each gets.
     round_seconds : float
@@ -47,8 +48,10 @@ def time_interleaved(
     timings = {}
     for name, call in calls.items():
         first = _seconds(call, 1)
-        once = _seconds(call, 1) if first < 2.0 else first
-        timings[name] = Timing(first, max(1, int(round_seconds / max(once, 1e-7))))
+        before = [_seconds(call, 1) if first < 2.0 else first]
+        while len(before) < 6 and sum(before) < 5 * round_seconds:
+            before.append(_seconds(call, 1))
+        timings[name] = Timing(first, max(1, int(round_seconds / max(min(before), 1e-7))))
     for _ in range(rounds):
         for name, call in calls.items():
             timing = timings[name]

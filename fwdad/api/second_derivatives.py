@@ -15,11 +15,10 @@ from fwdad.drivers.sparse_options import Asks, blockwise_options, sparse_options
 from fwdad.eager.arguments import explicit_leaves
 from fwdad.errors import SeedError
 from fwdad.evaluation.arguments import (
-    all_at_once,
     arguments_of,
     check_chunk,
+    chunk_on_tape,
     joint_structure,
-    width_of,
 )
 from fwdad.evaluation.by_tape import at_once, by_tape
 from fwdad.evaluation.evaluators import jvp
@@ -184,13 +183,11 @@ def hessian(
         return jacobian(gradient, x, chunk=chunk, out=out, progress=progress, **given)
 
     tapes = by_tape(f)
-    if tapes is None or out is not None:
+    if tapes is None or out is not None or progress:
         return by_columns()
     arguments, _ = arguments_of(f, x, args, kwargs, argnums)
-    seeds = BasisSeeds(arguments.leaves)
-    if not all_at_once(width_of(chunk, seeds.count, arguments.leaves), seeds.count):
-        return by_columns()
-    given = f, argnums, arguments.args, arguments.kwargs, {"chunk": chunk}
+    fewer = chunk_on_tape(chunk, BasisSeeds(arguments.leaves).count, arguments.leaves)
+    given = f, argnums, arguments.args, arguments.kwargs, {"chunk": fewer}
     return tapes.or_else(_matrix, *given, by_columns)
 
 
@@ -268,9 +265,8 @@ def hvp(
     arguments, single = arguments_of(f, x, args, kwargs, 0, seeded=True)
     structure = joint_structure(arguments, single)
     seeds = GivenSeeds(arguments.leaves, structure, explicit_leaves(v))
-    if not all_at_once(width_of(chunk, seeds.count, arguments.leaves), seeds.count):
-        return pushed()
-    given = (*arguments.args, v), arguments.kwargs, {"chunk": chunk}
+    fewer = chunk_on_tape(chunk, seeds.count, arguments.leaves)
+    given = (*arguments.args, v), arguments.kwargs, {"chunk": fewer}
     return tapes.or_else(_product, f, 0, *given, pushed)
 
 

@@ -15,13 +15,12 @@ from fwdad.drivers.per_argument import per_argument
 from fwdad.drivers.sparse_options import Asks, blockwise_options, refuse_blockwise, sparse_options
 from fwdad.drivers.strategy import Candidate, first_that_can
 from fwdad.drivers.tape_cache import jitted_of, traced
-from fwdad.eager.arguments import Arguments
 from fwdad.evaluation.arguments import (
     argument_numbers,
     arguments_of,
     check_holomorphic,
     check_mode,
-    width_of,
+    chunk_on_tape,
 )
 from fwdad.evaluation.by_tape import at_once
 from fwdad.evaluation.evaluators import value_and_columns
@@ -202,7 +201,9 @@ def _rows_or_columns(
         return rows_pay(f, arguments, argnums, results) if mode == "auto" else None
 
     def by_tape() -> Any:
-        asked = options | _chunk_on_tape(chunk, arguments, pay_rows)
+        count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
+        fewer: Any = chunk_on_tape(chunk, count, arguments.leaves)
+        asked = options if fewer == chunk or pay_rows() is None else {**options, "chunk": fewer}
         return traced(evaluate, f, argnums, arguments.args, arguments.kwargs, asked)
 
     def by_rows() -> Any:
@@ -227,20 +228,6 @@ def _rows_or_columns(
         candidates.insert(0, Candidate("tape", by_tape))
     with bar:
         return first_that_can("jacobian", f, *candidates)
-
-
-def _chunk_on_tape(
-    chunk: ChunkSize, arguments: Arguments, pay_rows: Callable[[], Untraced | None]
-) -> dict[str, Any]:
-    """The option of a tape, which pushes all directions at once if it is not asked for fewer.
-
-    So it does up to twice as many as usual, and if ``pay_rows`` does not tell why it has columns.
-    """
-    count = sum(math.prod(leaf_shape(leaf)) for leaf in arguments.leaves)
-    width = width_of(chunk, count, arguments.leaves)
-    n = width if isinstance(width, int) else width(None)
-    by_chunks = (2 * n if chunk == "auto" else n) < count and pay_rows() is not None
-    return {"chunk": n if by_chunks else chunk}
 
 
 def _by_blocks(

@@ -317,6 +317,8 @@ class Pullback(OfOneRun, Generic[T]):
         try:
             if self._reverse is not None and out is None:
                 x_bar: Any = self._reverse.run(self, y_bar)
+                if x_bar is MISS:
+                    x_bar = self._reverse.run_together(self, y_bar)
                 if x_bar is not MISS:
                     return x_bar
             return self._in_full(y_bar, out)
@@ -330,13 +332,13 @@ class Pullback(OfOneRun, Generic[T]):
             functools.reduce(summed, [fitted(b, y) for b in bars])
             for bars, y in zip(given, self._flat.leaves, strict=True)
         ]
+        count, leaves = self._count(y_bars), self._of.arguments.leaves
+        width = width_of_rows(self._of.chunk, count or 1, leaves)
         if out is not None:
-            count = self._count(y_bars)
-            width = width_of_rows(self._of.chunk, count or 1, self._of.arguments.leaves)
             return pull_into(self, out, y_bars, self._of, count=count, width=width)
         x_bar = self.of_leaves(y_bars)
-        if self._reverse is not None and self._reverse.due:
-            self._reverse.write(self.y, self._kept)
+        if self._reverse is not None and (count is None or 0 < count <= width):
+            self._reverse.write(self.y, self._kept, leaves, count)
         return x_bar
 
     def of_leaves(self, bars: list[Any], done: Callable[[int], None] | None = None) -> Any:

@@ -53,7 +53,7 @@ class Sweeps:
         """The reverse pass."""
         return _ReversePass(self.passes.reverse, self.backend, self.passes.stacks)
 
-    def pushed(self, width: int) -> Any:
+    def pushed(self, width: int) -> tuple[_ReversePass, Program, list[np.ndarray]] | None:
         """The reverse pass of ``width`` cotangents together, its program, and its constants.
 
         None where they must go one by one, because a view that may be a copy cannot be pushed.
@@ -75,7 +75,7 @@ class Sweeps:
         program = self.passes.reverse
         first = len(program.block.params) - len(self.bars)
         active = [k >= first for k in range(len(program.block.params))]
-        made, constants = push_forward(program, width, list(active))
+        made, constants = push_forward(program, width, list(active), linear=True)
         made.block.results = made.block.results[len(program.block.results) :]
         optimise(made)
         return _ReversePass(made, self.backend, self.passes.stacks), made, constants
@@ -92,6 +92,10 @@ class Sweeps:
                     _ReversePass(swapped.program, self.backend, self.passes.stacks), swapped.logs
                 )  # fmt: skip
             return self._swapping[program]
+
+    def cotangents(self, results: list[Any]) -> Any:
+        """The results of a reverse pass, in the structures of f's arguments."""
+        return self.rebuild([*[None] * self.passes.values, *results])[1]
 
     def copied(self, leaves: list[Any]) -> list[int]:
         """The positions of the inputs that a pullback copies, since its reverse pass reads them."""
@@ -198,7 +202,7 @@ class Kept:
         ``bars`` has one for each leaf of the value, in its type, in memory that may be written.
         """
         sweeps = self.sweeps
-        return self._rebuilt(self._run(sweeps.reverse, sweeps.passes.reverse, bars))
+        return self.sweeps.cotangents(self._run(sweeps.reverse, sweeps.passes.reverse, bars))
 
     def pull_many(
         self,
@@ -223,7 +227,7 @@ class Kept:
             parts.append(self._run(self.sweeps.reverse, self.sweeps.passes.reverse, row))
             if done is not None:
                 done(1)
-        return self._rebuilt([np.stack(rows) for rows in zip(*parts, strict=True)])
+        return self.sweeps.cotangents([np.stack(rows) for rows in zip(*parts, strict=True)])
 
     def _pull_together(
         self, pushed: Any, bars: list[Any], count: int, width: int, done: Any
@@ -234,15 +238,14 @@ class Kept:
         """
         (run, program, constants), parts = pushed, []
         for start in range(0, count, width):
-            lanes, marks = [], []
+            lanes = []
             for bar, t in zip(bars, self.sweeps.bars, strict=True):
                 row = bar[start : start + width]
                 padded = np.zeros((width, *bar.shape[1:]), t.dtype)
                 padded[: len(row)] = row
-                lanes.append(padded)  # the reverse pass writes into both
-                marks.append(_typed(np.zeros(bar.shape[1:]), t))
+                lanes.append(padded)  # the reverse pass writes into them
             try:
-                parts.append(self._run(run, program, [*marks, *lanes, *constants]))
+                parts.append(self._run(run, program, [*lanes, *constants]))
             except UntraceableError:
                 if parts:
                     raise
@@ -250,7 +253,8 @@ class Kept:
                 return None
             if done is not None:
                 done(min(width, count - start))
-        return self._rebuilt([np.concatenate(rows)[:count] for rows in zip(*parts, strict=True)])
+        rows = [np.concatenate(each)[:count] for each in zip(*parts, strict=True)]
+        return self.sweeps.cotangents(rows)
 
     def _run(self, run: _ReversePass, program: Program, given: list[Any]) -> list[Any]:
         """The result of a reverse pass in memory of its own, with what is kept left unchanged.
@@ -282,9 +286,9 @@ class Kept:
             self._swapped = False
             self._undo()
 
-    def restored_by_logs(self) -> bool:
-        """Whether the reverse pass logs what it restores here, since that is less than copies."""
-        return self._logs_for(self.sweeps.passes.reverse) is not None
+    def restored_by_logs(self, program: Program) -> bool:
+        """Whether a reverse pass logs what it restores here, since that is less than copies."""
+        return self._logs_for(program) is not None
 
     def copies_of(self, places: list[int]) -> list[np.ndarray] | None:
         """Copies of kept arrays; None if one is no array, or while a reverse pass is swapping."""
@@ -361,11 +365,6 @@ class Kept:
         if changed:
             _copy_changed(values, changed)
         return values
-
-    def _rebuilt(self, results: list[Any]) -> Any:
-        """The results of a reverse pass, in the structures of f's arguments."""
-        _, x_bar = self.sweeps.rebuild([*[None] * self.sweeps.passes.values, *results])
-        return x_bar
 
 
 _KNOWN: weakref.WeakKeyDictionary[Any, Sweeps] = weakref.WeakKeyDictionary()

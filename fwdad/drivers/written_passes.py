@@ -7,7 +7,7 @@ here, from the example of that call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,26 +20,41 @@ from fwdad.frontend.fast_path import apart_lines, call_lines
 from fwdad.ir.analysis.alias import written_parameters
 from fwdad.ir.ops import Program
 from fwdad.tangents.alike import alike
+from fwdad.tangents.composite import flatten
 
 _NUMBERS = (float, np.float64, np.float32)
 
 
 class WrittenReverse:
-    """The reverse pass of the pullbacks of one kind of call, written when one has run in full.
+    """The reverse passes of the pullbacks of one kind of call, written when one has run in full.
 
     ``run(pullback, y_bar)`` returns the cotangents of the arguments, or ``MISS`` for a cotangent of
-    another kind than y.
+    another kind than y; :meth:`run_together` does so for several.
     """
 
     def __init__(self, sweeps: Sweeps) -> None:
         self.sweeps = sweeps
         self.run: Callable[[Any, Any], Any] = misses
-        self.due = True
+        self._together: dict[int, Callable[[Any, Any], Any]] = {}
+        self._due = True
 
-    def write(self, y: Any, kept: Kept) -> None:
-        """Write it after the example of a pullback that has run."""
-        self.due = False
-        self.run = _reverse(self.sweeps, y, kept) or misses
+    def run_together(self, pullback: Any, y_bars: Any) -> Any:
+        """The cotangents of the arguments for the rows of an array, or ``MISS``."""
+        if type(y_bars) is not np.ndarray or not y_bars.ndim:
+            return MISS
+        return self._together.get(len(y_bars), misses)(pullback, y_bars)
+
+    def write(self, y: Any, kept: Kept, leaves: list[Any], count: int | None) -> None:
+        """Write it after the example of a pullback that has run, of ``count`` cotangents if any.
+
+        ``leaves`` are those of the arguments that it has pulled back to.
+        """
+        sweeps = self.sweeps
+        if count is not None and count not in self._together:
+            self._together[count] = _reverse_together(sweeps, y, kept, leaves, count) or misses
+        elif count is None and self._due:
+            self._due = False
+            self.run = _reverse(sweeps, y, kept) or misses
 
 
 def written_push(
@@ -90,28 +105,68 @@ def written_forward(sweeps: Sweeps, leaves: list[Any]) -> Callable[..., Any] | N
 
 
 def _reverse(sweeps: Sweeps, y: Any, kept: Kept) -> Callable[..., Any] | None:
-    passes, program = sweeps.passes, sweeps.passes.reverse
-    run = sweeps.reverse.function
-    if len(sweeps.bars) != 1 or kept.restored_by_logs():
+    if len(sweeps.bars) != 1:
         return None
-    if passes.stacks and not hasattr(run, "direct"):  # NumPy would be given a compiled stack
-        return None
-    namespace: dict[str, Any] = {"ndarray": np.ndarray, "shadowed": SHADOWED, "miss": MISS}
-    names = [f"x{k}" for k in range(len(kept.values))]
+    namespace: dict[str, Any] = {}
+    program = sweeps.passes.reverse
     changes = written_parameters(program)[-1]
     take = _of_cotangent(y, namespace, changes=changes)
     if take is None:
         return None
     given = ["bar"] if type(y) is np.ndarray and not changes else []
+    return _pass(sweeps, program, sweeps.reverse.function, kept, take, given, namespace)
+
+
+def _reverse_together(
+    sweeps: Sweeps, y: Any, kept: Kept, leaves: list[Any], count: int
+) -> Callable[..., Any] | None:
+    """The same of several cotangents, the rows of an array that is in C order."""
+    pushed = sweeps.pushed(count) if len(sweeps.bars) == 1 else None
+    if pushed is None or not isinstance(y, (np.ndarray, *_NUMBERS)):
+        return None
+    run, program, constants = pushed
+    results = [np.empty(0) for _ in program.block.results]
+    structure = flatten(sweeps.cotangents(results))[0]
+    if len(structure) != len(leaves) or not all(any(x is r for r in results) for x in structure):
+        return None  # some are zeros, of which there are as many
+    changes = written_parameters(program)[len(kept.values)]
+    namespace: dict[str, Any] = {"dtype": sweeps.bars[0].dtype, "count": count}
+    is_like = "bar.dtype == dtype and bar.shape == (count, *pullback._flat.shapes[0])"
+    take = [f"if not ({is_like} and bar.flags.c_contiguous):", "    return miss"]
+    take += ["bar = bar.copy()"] if changes else []
+    given = [] if changes else ["bar"]
+    return _pass(sweeps, program, run.function, kept, take, given, namespace, constants)
+
+
+def _pass(
+    sweeps: Sweeps,
+    program: Program,
+    run: Callable[..., Any],
+    kept: Kept,
+    take: list[str],
+    given: list[str],
+    namespace: dict[str, Any],
+    constants: Sequence[np.ndarray] = (),
+) -> Callable[..., Any] | None:
+    """A function of a pullback and what ``take`` makes ``bar``; ``given`` it leaves as it is."""
+    passes = sweeps.passes
+    if kept.restored_by_logs(program):
+        return None
+    if passes.stacks and not hasattr(run, "direct"):  # NumPy would be given a compiled stack
+        return None
+    namespace |= {"ndarray": np.ndarray, "shadowed": SHADOWED, "miss": MISS}
+    names = [f"x{k}" for k in range(len(kept.values))]
+    fixed = [f"c{k}" for k in range(len(constants))]
+    namespace |= dict(zip(fixed, constants, strict=True))
     arrays = [name for name, x in zip(names, kept.values, strict=True) if type(x) is np.ndarray]
-    values, copies = apart_lines(program, len(program.block.results), [*arrays, *given])
-    first = ["None"] * passes.values
-    cotangents = sweeps.rebuild.text([*first, *values], namespace, 1)
+    values, copies = apart_lines(program, len(program.block.results), [*arrays, *fixed, *given])
+    cotangents = sweeps.rebuild.text([*["None"] * passes.values, *values], namespace, 1)
     if cotangents is None:
         return None
     lines = ["if shadowed:", "    return miss", *take, *_of_kept(sweeps, names, namespace)]
     # what has raised runs in full: it has changed nothing
-    lines += call_lines(run, [*names, "bar"], namespace, ("except Exception:", "    return miss"))
+    raises = ("except Exception:", "    return miss")
+    lines += call_lines(run, [*names, "bar", *fixed], namespace, raises)
     lines += [*copies, f"return {cotangents}"]
     return _defined(program, ["pullback", "bar"], lines, namespace)
 

@@ -198,9 +198,14 @@ def width_of(chunk: int | str | None, count: int, leaves: list[Any]) -> int | Au
     return AutoWidth(count, leaves) if isinstance(chunk, str) else int(chunk)
 
 
-def all_at_once(width: int | AutoWidth, count: int) -> bool:
-    """Whether all directions travel together."""
-    return (width if isinstance(width, int) else width(None)) >= count
+def chunk_on_tape(chunk: int | str | None, count: int, leaves: list[Any]) -> int | str | None:
+    """The option of a tape, which pushes all directions at once if it is not asked for fewer.
+
+    So it does up to twice as many as usual.
+    """
+    width = width_of(chunk, count, leaves)
+    n = width if isinstance(width, int) else width(None)
+    return n if (2 * n if chunk == "auto" else n) < count else chunk
 
 
 def check_chunk(chunk: Any) -> None:

@@ -14,10 +14,10 @@ from fwdad.eager.one_array import push_array
 from fwdad.eager.outcomes import Outcome
 from fwdad.errors import UnsupportedTypeError, type_in_words
 from fwdad.evaluation.arguments import (
-    all_at_once,
     are_several,
     arguments_of,
     check_holomorphic,
+    chunk_on_tape,
     joint_structure,
     width_of,
 )
@@ -208,10 +208,11 @@ def push_directions(
         return (outcome.y, y_dot, outcome.aux) if has_aux else (outcome.y, y_dot)
 
     tapes = by_tape(f)
-    if tapes is None or v is None or out is not None or not all_at_once(width, seeds.count):
+    if tapes is None or v is None or out is not None or progress:
         return on_duals()
     given = (*arguments.args, v)
-    return tapes.or_else(_along, f, argnums, given, arguments.kwargs, options, on_duals)
+    asked = {**options, "chunk": chunk_on_tape(options["chunk"], seeds.count, arguments.leaves)}
+    return tapes.or_else(_along, f, argnums, given, arguments.kwargs, asked, on_duals)
 
 
 def value_and_columns(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fwdad.ir.builder.shape_env import length_of
 from fwdad.ir.inlining import Inlined
 from fwdad.ir.literals import Literals
@@ -13,6 +15,7 @@ from fwdad.ir.ops import Apply, Load, Missing, Operand, Store, Update, Value
 from fwdad.ir.primitives.identity import identity
 from fwdad.ir.primitives.local_arrays import local_array
 from fwdad.ir.primitives.ranges import range_length
+from fwdad.ir.types import ArrayType, least_shape
 
 
 class Expressions:
@@ -35,8 +38,15 @@ class Expressions:
                 return self.inlined.text(operand, level)
             return self.name(operand)
         if isinstance(operand, Missing):
-            return "None"
+            return self._missing(operand.type)
         return self.literals.text(operand, level, self.text)
+
+    def _missing(self, t: Any) -> str:
+        """What is never used, but may be copied."""
+        if not isinstance(t, ArrayType):
+            return "None"
+        shape, dtype = self.text(least_shape(t)), self.text(t.dtype)
+        return f"{self.literals.function(np.empty)}({shape}, {dtype})"
 
     def _slice(self, s: slice) -> str:
         start, stop = ("" if x is None else self.text(x) for x in (s.start, s.stop))

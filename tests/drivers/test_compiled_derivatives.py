@@ -425,6 +425,28 @@ def test_chunks_and_long_arguments():
     assert "the tape of stepped, with its Jacobian" in told
 
 
+def chained(x):
+    total = 0.0
+    for i in range(len(x) - 1):
+        total += np.sin(x[i] * x[i + 1]) + x[i] ** 3
+    return total
+
+
+def test_second_derivatives_in_chunks():
+    fast, x = fwdad.jit(chained), np.linspace(0.1, 1.0, 70)
+    wanted = fwdad.hessian(chained, x)
+    assert_allclose(wanted, central_differences(fwdad.grad(chained), x), rtol=1e-6, atol=1e-8)
+    rows = np.random.default_rng(0).random((150, 70))
+    for chunk in ("auto", None, 1, 32, 33):  # the last chunk has 6 columns, or 4
+        assert_allclose(fwdad.hessian(fast, x, chunk=chunk), wanted, rtol=1e-12, atol=1e-14)
+        found = fwdad.hvp(fast, x, rows, chunk=chunk)
+        assert_allclose(found, rows @ wanted, rtol=1e-11, atol=1e-13)
+        y_dot = fwdad.jvp(fast, x, rows, chunk=chunk)[1]
+        assert_allclose(y_dot, rows @ fwdad.grad(chained)(x), rtol=1e-12)
+    tape_of(fwdad.hessian, fast, x)
+    tape_of(fwdad.hvp, fast, x, rows)
+
+
 def test_seeds_that_do_not_fit():
     fast = fwdad.jit(stepped)
     for v in (np.ones(5), V + 0j, "v", np.ones((2, 5))):

@@ -110,6 +110,44 @@ def test_the_shortcuts_are_written(f):
     assert (found is MISS) == (f is once_in_place)  # which logs what it restores
 
 
+@pytest.mark.every(3)
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_several_cotangents_are_one_pass(f):
+    fast, plain = fwdad.jit(f), fwdad.vjp(f, X)[1]
+    y, last = pullbacks(fast, X)[-1]
+    for k in range(5):
+        for n in (3, 1, 2):
+            bars = RNG.random((n, *np.shape(y)))
+            kinds = [bars, np.asfortranarray(bars), bars.astype(np.float32)]
+            for given in kinds if k == 3 else [bars]:
+                before = given.copy()
+                found = last(given)
+                wanted = np.stack([plain(bar) for bar in given.astype(float)])
+                assert_allclose(found, wanted, rtol=1e-11, atol=1e-13)
+                assert_array_equal(given, before)
+                assert not np.shares_memory(found, given)
+                found[:] = np.nan
+        with pytest.raises(SeedError):
+            last(np.ones((2, *np.shape(y), 3)))
+    found = last._reverse.run_together(last, np.ones((3, *np.shape(y))))
+    assert (found is MISS) == (f is once_in_place)  # which logs what it restores
+
+
+def test_several_cotangents_of_parts_and_of_arguments_without_one():
+    fast = fwdad.jit(lambda x, n, t: x * t * n)
+    for _ in range(4):
+        pullback = fwdad.vjp(fast, X, argnums=(0, 2), args=(3, 2.0))[1]
+        bars = RNG.random((2, 7))
+        of_x, of_t = pullback(bars)
+        assert_allclose(of_x, bars * 6)
+        assert_allclose(of_t, 3 * bars @ X)
+    made = pullbacks(fwdad.jit(lambda x, z: np.sin(x)), X, argnums=(0, 1), args=(X,))
+    for _, pullback in made:
+        of_x, of_z = pullback(np.stack([V, X]))
+        assert_allclose(of_x, np.cos(X) * np.stack([V, X]))
+        assert_array_equal(of_z, np.zeros((2, 7)))
+
+
 @pytest.mark.every(6, of="auto", first=3)
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 @pytest.mark.parametrize("f", [*ARRAYS, np.exp])

@@ -36,7 +36,7 @@ from fwdad.ir.ops import (
 )
 from fwdad.ir.rewrite import written_outside
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import ArrayType
+from fwdad.ir.types import ArrayType, Number, Type
 from fwdad.rules.core.registry import function_name
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.zero import ZERO, Zero
@@ -55,12 +55,16 @@ from fwdad.transforms.forward.tangents import Tangents
 from fwdad.transforms.forward.views import ViewTangents
 
 
-def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, list[np.ndarray]]:
+def push_forward(
+    program: Program, n: int, seeds: list[Seed], *, linear: bool = False
+) -> tuple[Program, list[np.ndarray]]:
     """A program that pushes n tangents through another one, and its constants.
 
     Parameters: those of ``program``, lanes of the parameters whose seed is True, constants.
-    Results: those of ``program``, then the lanes of each. ``MissingRuleError`` if an active value
-    meets a function without a rule, ``UntraceableError`` if a rule needs concrete values.
+    Results: those of ``program``, then the lanes of each. ``linear`` says that the program is
+    linear in the seeded ones, its last; they are then no parameters, but zeros.
+    ``MissingRuleError`` if an active value meets a function without a rule, ``UntraceableError`` if
+    a rule needs concrete values.
     """
     recorder = Recorder()
     constants: list[tuple[Value, np.ndarray]] = []
@@ -74,29 +78,39 @@ def push_forward(program: Program, n: int, seeds: list[Seed]) -> tuple[Program, 
         return Symbol(value, recorder)
 
     recorder.capture = capture
-    given, lanes_params = [], []
+    given, params, lanes_params = [], [], []
     for p, seed in zip(program.block.params, seeds, strict=True):
-        made = Symbol(Value(p.type, p.name), recorder)
-        recorder.lengths.measure(made.value, absent=p in program.absent)
-        tangent: Any = ZERO
+        tangent: Any = seed if isinstance(seed, Basis) else ZERO
         if seed is True:
             tangent = Symbol(Value(lanes_type(p.type, n), f"{p.name or 'x'}_dot"), recorder)
             lanes_params.append(tangent.value)
-        elif isinstance(seed, Basis):
-            tangent = seed
+        if linear and seed is True:
+            made = _zeros(recorder, p.type, tangent)
+        else:
+            made = Symbol(Value(p.type, p.name), recorder)
+            recorder.lengths.measure(made.value, absent=p in program.absent)
+            params.append(made.value)
         given.append((made, tangent))
     primals, lanes = push_block(recorder, program.block, n, given, together=program.together)
     block = recorder.block
-    params = [symbol.value for symbol, _ in given]
     block.results = [recorder.operand(x) for x in (*primals, *lanes)]
     used = {v for op in walk(block) for v in values_in(op.operands())}
     used |= {v for inner in _blocks(block) for v in values_in(inner.results)}
     constants = [(v, a) for v, a in constants if v in used]  # not those of rules given up
     block.params = [*params, *lanes_params, *(v for v, _ in constants)]
     made_program = Program(f"{program.name}_pushforward", block, program.filename)
-    made_program.quiet, made_program.together = True, list(program.together)
+    made_program.quiet, made_program.together = True, program.together[: len(params)]
     made_program.written = written_parameters(made_program)
     return made_program, [a for _, a in constants]
+
+
+def _zeros(recorder: Recorder, t: Type, lanes: Symbol) -> Symbol:
+    """Zeros of a type, in the shape of these lanes without their first axis."""
+    if not isinstance(t, ArrayType):
+        zero = t.dtype.type(0)
+        return recorder.as_symbol(zero.item() if isinstance(t, Number) and t.python else zero)
+    shape = tuple(recorder.length(lanes, axis) for axis in range(1, lanes.type.ndim))
+    return recorder.as_symbol(recorder.apply(np.zeros, (shape, t.dtype), {}))
 
 
 def _blocks(block: Block) -> list[Block]:

@@ -294,6 +294,27 @@ def test_second_derivatives(f):
     assert_allclose(twice, np.sum(expected, axis=0), rtol=1e-10, atol=1e-12)
 
 
+def settled(x):
+    """What is returned does not exist before the last iteration."""
+    before = x * 1.0
+    for _ in range(60):
+        new = np.cos(before) * x * 0.5
+        new[1] = before[0] * 0.5
+        if np.all(np.abs(new - before) < 1e-10):
+            return new
+        before = new
+    raise RuntimeError("it does not converge")
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_an_array_that_there_is_not_yet(backend):
+    J = central_differences(settled, X)
+    fast = fwdad.jit(settled, backend=backend)
+    for f in (settled, fast):
+        assert_allclose(fwdad.vjp(f, X)[1](np.eye(5)), J, rtol=1e-6, atol=1e-8)
+        assert_allclose(fwdad.vjp(f, X)[1](np.ones(5)), np.sum(J, axis=0), rtol=1e-6, atol=1e-8)
+
+
 def written_after_the_loop(x):
     """``b`` may be ``v``, which is written when the loop is over."""
     v, kept, b = x * 2.0, x * x, np.sin(x)
