@@ -32,8 +32,8 @@ from fwdad.frontend.result_parts import (
 )
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.frame import Closure
-from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison

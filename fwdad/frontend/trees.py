@@ -12,7 +12,7 @@ import numpy as np
 from fwdad.errors import Location, SeedError, UntraceableError, type_in_words, with_article
 from fwdad.frontend.arguments import is_record, traced_object
 from fwdad.frontend.slots import original
-from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.symbol import Symbol, kind_in_words

@@ -17,7 +17,7 @@ from fwdad.frontend.syntax.attributes import SuperOf, class_of
 from fwdad.frontend.syntax.bound_methods import example_of
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.frame import Closure, Method
-from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.ir.symbol import Symbol
 from fwdad.ops import record_of
 

@@ -16,9 +16,9 @@ from fwdad.frontend.calls.tables import BUILTINS, builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.growing_lists import filled
-from fwdad.frontend.syntax.growing_lists.growing import Items
-from fwdad.frontend.syntax.growing_lists.growing_tuples import list_of
 from fwdad.frontend.syntax.growing_lists.growing_use import extreme, summed
+from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.iterators import (
     ITERATORS,
     Ended,

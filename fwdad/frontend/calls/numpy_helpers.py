@@ -17,7 +17,7 @@ from fwdad.frontend.calls.tables import builtin, method
 from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
-from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.lengths import binary_add

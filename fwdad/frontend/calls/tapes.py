@@ -13,8 +13,8 @@ from fwdad.frontend.arguments import Build, Flattened, leaf_key
 from fwdad.frontend.calls.tables import CALLED
 from fwdad.frontend.derivatives.copied_arguments import order_of
 from fwdad.frontend.result_parts import Run, Take
-from fwdad.frontend.syntax.growing_lists.growing import Items
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Optional

@@ -13,7 +13,8 @@ from fwdad.core.operators import BY_FUNCTION, OPERATORS
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import Attributes
-from fwdad.frontend.syntax.growing_lists import growing, growing_use
+from fwdad.frontend.syntax.growing_lists import growing_use
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.raising import AlwaysRaises, recorded
 from fwdad.frontend.syntax.scopes import Scopes
 from fwdad.frontend.syntax.subscripts import Subscripts
@@ -169,7 +170,7 @@ class Assignments:
             made = self.tracer.call(method, (held, value), {})
             if made is not NotImplemented:
                 return made
-        if isinstance(held, growing.Items) and function is operator.add:
+        if isinstance(held, Items) and function is operator.add:
             growing_use.extend(self.tracer, held, value)
             return held
         if isinstance(held, (list, dict, set)):

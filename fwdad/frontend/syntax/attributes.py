@@ -24,7 +24,7 @@ from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.bound_methods import METHODS, array_method
 from fwdad.frontend.syntax.flags import Flags
 from fwdad.frontend.syntax.frame import Closure, Frame, Method
-from fwdad.frontend.syntax.growing_lists import growing
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import CLASSES, Iterator, Range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.subscripts import Subscripts
@@ -448,7 +448,7 @@ class SuperOf:
 
 def class_of(x: Any) -> type:
     """``type(x)``, also of symbols and of stand-ins for Python's objects."""
-    if isinstance(x, growing.Items):
+    if isinstance(x, Items):
         return list
     if isinstance(x, OfFunction):
         return x.kind

@@ -61,7 +61,7 @@ class Blocks:
         )
 
     def run_If(self, node: ast.If) -> None:
-        condition = self.tracer.truth(self.tracer.evaluate(node.test))
+        condition = self.tracer.test(node.test)
         self.position.at(node)
         branch(
             self.recorder,

@@ -12,8 +12,8 @@ from fwdad.frontend.syntax import generators, iteration
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
 from fwdad.frontend.syntax.growing_lists.filled import by_loop, list_all
-from fwdad.frontend.syntax.growing_lists.growing import Items
-from fwdad.frontend.syntax.growing_lists.growing_tuples import growing_list
+from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import growing_list
 from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -123,7 +123,7 @@ class Comprehensions:
 
     def _holds(self, test: ast.expr) -> bool:
         """Whether an item is taken."""
-        held = self.tracer.truth(self.tracer.evaluate(test))
+        held = self.tracer.test(test)
         return self.values.decided(held, _UNDECIDED)
 
     def _nest(
@@ -177,7 +177,7 @@ class Comprehensions:
             if item is None:
                 return False
             self.assignments.assign(clause.target, item)
-            held = [self.tracer.truth(self.tracer.evaluate(test)) for test in clause.ifs]
+            held = [self.tracer.test(test) for test in clause.ifs]
             if any(type(h) is Symbol for h in held):
                 return True
             if not all(held):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from typing import Any
 
@@ -12,7 +13,8 @@ from fwdad.core.operators import OPERATORS
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax import iteration, iterators, static_arrays
 from fwdad.frontend.syntax.control import branch, truth
-from fwdad.frontend.syntax.growing_lists.growing import Items
+from fwdad.frontend.syntax.growing_lists.growing_use import contains
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
@@ -75,6 +77,24 @@ class Conditions:
         if isinstance(x, Items):
             x = x.length()
         return truth(self.recorder, x)
+
+    def test(self, node: ast.expr) -> Any:
+        """The truth of an expression that is only asked for it: `a and b` may be of two kinds."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.negated(self.test(node.operand))
+        if isinstance(node, ast.BoolOp):
+            return self._tests(node.values, isinstance(node.op, ast.And))
+        return self.truth(self.tracer.evaluate(node))
+
+    def _tests(self, nodes: list[ast.expr], conjunction: bool) -> Any:
+        held = self.test(nodes[0])
+        if len(nodes) == 1:
+            return held
+        rest = functools.partial(self._tests, nodes[1:], conjunction)
+        if type(held) is not Symbol:
+            return rest() if held is conjunction else held
+        sides = (rest, lambda: False) if conjunction else (lambda: True, rest)
+        return branch(self.recorder, held, *sides)
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
         return self._chain(node.values, isinstance(node.op, ast.And))
@@ -221,7 +241,7 @@ class Conditions:
             met = self.tracer.call(np.any, (self.tracer.binary(operator.eq, container, item),), {})
             return self.values.python_bool(met)
         if isinstance(container, Items):
-            container.refused("`in` of")
+            return self.tracer.call(contains, (container, item), {})
         open_items = isinstance(container, (list, tuple)) and Optional in map(type, container)
         if isinstance(container, (set, frozenset, dict)):  # as a key is
             item = self.values.known(self.values.number(item))
@@ -312,7 +332,7 @@ class Conditions:
         return self.recorder.apply(operator.not_, (held,), {})
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        condition = self.truth(self.tracer.evaluate(node.test))
+        condition = self.test(node.test)
         self.position.at(node)
         return branch(
             self.recorder,

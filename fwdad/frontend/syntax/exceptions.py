@@ -34,7 +34,7 @@ class Exceptions:
         self.handled: list[AlwaysRaises] = []  # exceptions whose handlers are traced
 
     def run_Assert(self, node: ast.Assert) -> None:
-        condition = self.tracer.truth(self.tracer.evaluate(node.test))
+        condition = self.tracer.test(node.test)
         arguments = () if node.msg is None else (self.tracer.evaluate(node.msg),)
         self.position.at(node)
         if type(condition) is Symbol:

@@ -10,7 +10,7 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.attributes import Attributes
 from fwdad.frontend.syntax.comprehensions import Comprehensions
-from fwdad.frontend.syntax.growing_lists.growing_tuples import list_of
+from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.symbols import AppendedTo
 from fwdad.frontend.syntax.texts import joined, known_part
 from fwdad.frontend.syntax.tracer import Tracer

@@ -103,7 +103,7 @@ class Generators:
 
     def _statement(self, node: ast.stmt) -> _Items:
         if isinstance(node, ast.If):
-            condition = self.tracer.truth(self.tracer.evaluate(node.test))
+            condition = self.tracer.test(node.test)
             yield from self._block(node.body if self._known(condition, node) else node.orelse)
         elif isinstance(node, ast.For):
             yield from self._for(node)
@@ -183,7 +183,7 @@ class Generators:
     def _while(self, node: ast.While) -> _Items:
         self.loops.start_loop()
         k = 0
-        while self._known(self.tracer.truth(self.tracer.evaluate(node.test)), node):
+        while self._known(self.tracer.test(node.test), node):
             self._count(k, node)
             k += 1
             yield from self._block(node.body)

@@ -78,7 +78,7 @@ class Interpreter:
         self.calls = Calls(self, self.operations, self.inline, self.classes)
 
         self.call = self.calls.call
-        self.truth = self.conditions.truth
+        self.truth, self.test = self.conditions.truth, self.conditions.test
         self.binary = self.operators.binary
         self.attribute = self.attributes.attribute
         self.subscript = self.subscripts.subscript

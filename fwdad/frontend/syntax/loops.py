@@ -17,7 +17,7 @@ from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import NotOneBodyError, branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
-from fwdad.frontend.syntax.growing_lists.filled import would_grow
+from fwdad.frontend.syntax.growing_lists.filled import can_grow, would_grow
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import KindsDifferError
@@ -107,7 +107,7 @@ class Loops:
 
     def _goes_on(self, node: ast.While) -> Any:
         """The condition of a ``while``."""
-        return self.tracer.truth(self.tracer.evaluate(node.test))
+        return self.tracer.test(node.test)
 
     def _run_through(self, node: ast.While, error: UntraceableError) -> int:
         """Trace a ``while`` whose condition is known in each iteration; returns their number."""
@@ -117,6 +117,8 @@ class Loops:
             nonlocal count
             while True:
                 goes_on = self._goes_on(node)
+                if type(goes_on) is Symbol and can_grow(self.tracer, error):
+                    raise error
                 if type(goes_on) is Symbol and self.recorder.ways is not None:
                     taken = self.recorder.ways.assumed(goes_on)
                     goes_on = goes_on if taken is UNBOUND else bool(taken)

@@ -52,7 +52,7 @@ class Matching:
             if case.guard is None:
                 self.blocks.run_block(case.body)
                 return
-            guard = self.tracer.truth(self.tracer.evaluate(case.guard))
+            guard = self.tracer.test(case.guard)
             branch(
                 self.recorder,
                 guard,

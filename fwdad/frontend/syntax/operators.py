@@ -17,7 +17,8 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.conditions import Conditions
-from fwdad.frontend.syntax.growing_lists import growing, growing_use
+from fwdad.frontend.syntax.growing_lists import growing_use
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part
@@ -52,7 +53,7 @@ class Operators:
                 text = known_part(a) + known_part(b)
                 return UnknownText(self.position.location(), text, (operator.add, a, b))
             self.values.refuse_text()
-        if isinstance(a, growing.Items) or isinstance(b, growing.Items):
+        if isinstance(a, Items) or isinstance(b, Items):
             return growing_use.operated(self.tracer, function, a, b)
         if is_static_array(a) or is_static_array(b):
             return static_arrays.operated(self.tracer, function, a, b)

@@ -16,7 +16,7 @@ from fwdad.frontend.calls.kinds import CONTAINERS
 from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
-from fwdad.frontend.syntax.growing_lists import growing
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Mapped, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native, recorded
@@ -93,7 +93,7 @@ class Subscripts:
             return self.tracer.call(method, (o, index), {})
         if isinstance(o, type) and self._is_by_class(o):
             return self.tracer.call(self.tracer.attribute(o, "__class_getitem__"), (index,), {})
-        if isinstance(o, growing.Items):
+        if isinstance(o, Items):
             return o.item(index)
         if isinstance(o, Flags):
             return item_of_flags(self.tracer, o, index)
@@ -175,8 +175,9 @@ class Subscripts:
         if method is not None:
             self.tracer.call(method, (o, index, value), {})
             return
-        if isinstance(o, growing.Items):
-            o.refused("changing an item of")
+        if isinstance(o, Items):
+            o.set_item(index, value)
+            return
         if hasattr(type(o), "__setitem__"):
             self.outside.may_change(o)
             self.recorder.journal.touch(o)
@@ -198,8 +199,9 @@ class Subscripts:
         if method is not None:
             self.tracer.call(method, (o, index), {})
             return
-        if isinstance(o, growing.Items):
-            o.refused("`del` of an item of")
+        if isinstance(o, Items):
+            o.delete(index)
+            return
         if isinstance(o, np.ndarray) or (type(o) is Symbol and o.is_array):
             raise AlwaysRaises(ValueError, ("cannot delete array elements",))
         if not isinstance(o, CONTAINERS):

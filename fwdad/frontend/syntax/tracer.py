@@ -39,6 +39,9 @@ class Tracer(Protocol):
     def truth(self, x: Any) -> Any:
         """The truth of a value: a bool, or a symbol of one."""
 
+    def test(self, node: ast.expr) -> Any:
+        """The truth of an expression that is only asked for it."""
+
     def binary(self, function: Callable[..., Any], a: Any, b: Any) -> Any:
         """An operator on two values."""
 

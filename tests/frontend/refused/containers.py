@@ -98,13 +98,14 @@ _ITEMS = (
 )
 _TUPLES = "tuples of several lengths or classes"
 _LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
-_WHERE = "of such a list: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
+_SLICES = "of such a list: `out[i:j] = v` and `del out[i:j]`"
+_ARRAYS = "of one of arrays: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
 _METHODS = (
     "`out[k] = v`, `pop(k)` and other methods than `append`, `extend`, `insert(0, v)`, `copy`, "
-    "`pop` at an end, `reverse` and `sort` of numbers"
+    "`pop` at an end and `reverse`"
 )
-_CHANGED = "adding an item after the last three, or where one of them is on one side of a branch"
-_OPERATORS = "`in` and `==`, `+` with another list"
+_CHANGED = "adding an item after the last two, or where one of them is on one side of a branch"
+_OPERATORS = "`==`, and `+` with another list"
 _ANSWERED = "a derivative of a function that returns such a list"
 
 
@@ -167,46 +168,102 @@ def arrays_of_two_lengths(a):
     return np.concatenate(out)  # here
 
 
-@refuses(_WHERE, V, part="while it grows")
-def item_before_the_last(a):
-    out = [a[0], a[1]]
-    while out[-1] < 100:
+@refuses(_SLICES, V, part="changing a slice")
+def set_slice(a):
+    out = []
+    for x in a:
+        out.append(x)
+    out[:2] = [1.0]  # here
+    return out[0]
+
+
+@refuses(_SLICES, V, part="`del` of a slice")
+def deleted_slice(a):
+    out = []
+    for x in a:
+        out.append(x)
+    del out[1:]  # here
+    return out[0]
+
+
+@refuses("`sort` of tuples", V, part="`sort` of tuples")
+def pairs_sorted(a):
+    out = []
+    for x in a:
+        out.append((x, 1.0))
+    out.sort()  # here
+    return out[0][0]
+
+
+@refuses(_ARRAYS, V, part="while it grows")
+def array_before_the_last(a):
+    out = [a[:2], a[2:]]
+    while out[-1][0] < 100:
         out.append(out[-1] + out[-2])  # here
     return out[-1]
 
 
 @refuses(_METHODS, V, part="`insert` anywhere but at 0")
-def put_between(a):
-    out = [a[0], a[1]]
+def array_between(a):
+    out = [a]
     for x in a:
-        out.insert(1, x)  # here
+        out.insert(1, x * a)  # here
     return out[0]
 
 
 @refuses("both `append` and `insert`", V, part="both `append` and `insert`")
-def grows_at_both_ends(a):
+def arrays_at_both_ends(a):
     out = []
     for x in a:
-        out.append(x)  # here
-        out.insert(0, x)
+        out.append(x * a)  # here
+        out.insert(0, x + a)
     return out[0]
 
 
 @refuses(_METHODS, V, part="changing an item")
-def set_item(a):
+def another_array(a):
     out = []
     for x in a:
-        out.append(x)
-    out[0] = 1.0  # here
+        out.append(x * a)
+    out[0] = a  # here
     return out[0]
 
 
 @refuses(_METHODS, V, part="`pop` anywhere but at an end")
-def taken_out(a):
+def array_taken_out(a):
     out = []
     for x in a:
-        out.append(x)
+        out.append(x * a)
     return out.pop(1)  # here
+
+
+@refuses(_METHODS, V, part="`del` of an item")
+def array_deleted(a):
+    out = []
+    for x in a:
+        out.append(x * a)
+    del out[0]  # here
+    return out[0]
+
+
+@refuses(_CHANGED, V, part="adding an item, after `pop`")
+def appended_after_a_pop(a):
+    out = []
+    for x in a:
+        out.append(x * a)
+    out.pop()
+    out.append(a)  # here
+    return np.array(out)
+
+
+@refuses(_CHANGED, V, part="on one side of a branch")
+def reversed_on_one_side(a):
+    out = []
+    for x in a:
+        out.append(x * a)
+    if a[0] > 0:
+        out.reverse()
+    return np.array(out)  # here
 
 
 @refuses(_METHODS, V, part="`sort` of arrays")
@@ -216,43 +273,6 @@ def arrays_sorted(a):
         out.append(a[:1] * x)
     out.sort()  # here
     return out[0]
-
-
-@refuses(_CHANGED, V, part="adding an item, after `pop`")
-def appended_after_a_pop(a):
-    out = []
-    for x in a:
-        out.append(x)
-    out.pop()
-    out.append(1.0)  # here
-    return np.array(out)
-
-
-@refuses(_CHANGED, V, part="on one side of a branch")
-def reversed_on_one_side(a):
-    out = []
-    for x in a:
-        out.append(x)
-    if a[0] > 0:
-        out.reverse()
-    return np.array(out)  # here
-
-
-@refuses(_METHODS, V, part="`del` of an item")
-def deleted(a):
-    out = []
-    for x in a:
-        out.append(x)
-    del out[0]  # here
-    return out[0]
-
-
-@refuses(_OPERATORS, V, part="`in` of a list that grows")
-def is_in(a):
-    out = []
-    for x in a:
-        out.append(x)
-    return 1.0 if 0.5 in out else 0.0  # here
 
 
 @refuses(_OPERATORS, V, part="`add` with a list that grows")

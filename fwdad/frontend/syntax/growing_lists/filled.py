@@ -18,8 +18,9 @@ from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import NotOneBodyError
-from fwdad.frontend.syntax.growing_lists.growing import Items
-from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples, growing_list
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import growing_list
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.one_body import loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -115,9 +116,16 @@ def would_grow(tracer: Tracer, error: UntraceableError, count: int) -> bool:
 
     ``error`` says why the loop is no one body, and where the list is made: the trace restarts.
     """
+    if not isinstance(error, NotOneBodyError) or count < _FEW or count * error.size < _MANY:
+        return False
+    return can_grow(tracer, error)
+
+
+def can_grow(tracer: Tracer, error: UntraceableError) -> bool:
+    """Whether a loop is no one body because of a list that may grow at run time."""
     if not isinstance(error, NotOneBodyError) or error.place is None or not error.of_numbers:
         return False
-    if error.place in tracer.growing or count < _FEW or count * error.size < _MANY:
+    if error.place in tracer.growing:
         return False
     return tracer.growing.setdefault((error.place, "how"), ONE_BODY) is ONE_BODY
 

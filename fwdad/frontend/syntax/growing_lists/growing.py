@@ -6,7 +6,8 @@ display is then a :class:`Growing`. Its items are numbers of one type, or arrays
 shape; of tuples (``growing_tuples.py``) each part has a stack of its own. Where it is read, all of
 its items are popped from the stack into an array, right after what changed the list last. One that
 grows at its front (`insert(0, x)`) grows only there. After `reverse`, `sort` or `pop` it is a part
-of that array, and grows no longer.
+of that array, and grows no longer. Where more is asked of a list of numbers, or of tuples of
+numbers, the trace restarts with one in memory (``changing.py``).
 """
 
 from __future__ import annotations
@@ -18,153 +19,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.growing_lists.items import OUT_OF_RANGE, Items, ListGrows, root
 from fwdad.frontend.syntax.lengths import binary_add
-from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl, native
-from fwdad.frontend.syntax.symbols import Maybe, Refusing
+from fwdad.frontend.syntax.raising import AlwaysRaises, native
+from fwdad.frontend.syntax.symbols import Maybe
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.ops import Apply, Block, Loop, Op, Value, walk
 from fwdad.ir.primitives.stacks import new_stack, pop, push, stack_type
 from fwdad.ir.rewrite import all_inside, all_used
-from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
+from fwdad.ir.symbol import UNBOUND, Symbol
 from fwdad.ir.types import INT, ArrayType, Number, Size, Type, join, number_type
-
-INSTEAD = "use an array of the full length, or read the list where it no longer grows"
-
-
-_OUT_OF_RANGE = "list index out of range"
-
-
-class ListGrows(TraceControl):
-    """A list has different lengths on different paths, or items of a wider type than known.
-
-    The trace restarts.
-    It is made at ``place``. ``item`` is the items' type, if it is known; at ``(place, "front")`` it
-    says whether the list grows there.
-    """
-
-    def __init__(self, place: Any, item: Any = None) -> None:
-        super().__init__(place)
-        self.place = place
-        self.item = item
-
-
-class Items(Refusing):
-    """A list whose items are those of the array ``rows``, which nobody may change.
-
-    They are numbers, ``python``'s or NumPy's, or lists of these (``inner``), or ``arrays``.
-    """
-
-    arrays = inner = False
-
-    def __init__(
-        self,
-        tracer: Tracer,
-        rows: Symbol,
-        *,
-        python: bool,
-        arrays: bool = False,
-        inner: bool = False,
-    ) -> None:
-        self.tracer = tracer
-        self._rows = rows
-        self.python = python
-        self.arrays, self.inner = arrays, inner
-
-    def refused(self, what: str) -> NoReturn:
-        """Raise for a use of the list that a tape does not support."""
-        message = f"{what} a list that grows at run time cannot be traced: {INSTEAD}"
-        raise UntraceableError(message, self.tracer.position.location())
-
-    def _refused(self, *_args: Any) -> NoReturn:
-        """Refuse Python itself and code in C, which would mistake this for another object."""
-        self.refused("this use of")
-
-    __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refused
-    __eq__ = __ne__ = __lt__ = __add__ = __radd__ = __mul__ = __rmul__ = _refused
-    __array__ = __str__ = __repr__ = __format__ = _refused
-    __hash__ = object.__hash__
-
-    def rows(self) -> Symbol:
-        """The items, as an array that nobody may write into."""
-        return self._rows
-
-    def length(self) -> Any:
-        """The number of items."""
-        return self.tracer.recorder.length(self._rows, 0)
-
-    def item(self, index: Any) -> Any:
-        """The item at an index, or the items of a slice."""
-        tracer = self.tracer
-        if isinstance(index, slice):
-            return self._like(tracer.recorder.load(self.rows(), index))
-        t = index.type if type(index) is Symbol else number_type(index)
-        if not isinstance(t, Number) or t.dtype.kind not in "biu":
-            self.refused("a non-integer index into")
-        length = self.length()
-        for function, a, b in ((operator.ge, index, tracer.binary(operator.sub, 0, length)),
-                               (operator.lt, index, length)):  # fmt: skip
-            fits = tracer.truth(tracer.binary(function, a, b))
-            if type(fits) is Symbol:
-                tracer.recorder.check(fits, IndexError, (_OUT_OF_RANGE,))
-            elif not fits:
-                raise AlwaysRaises(IndexError, (_OUT_OF_RANGE,))
-        return self.at(index)
-
-    def at(self, place: Any) -> Any:
-        """The item at an index that is in bounds."""
-        row = self.tracer.subscript(self.rows(), (place, ...) if self.arrays else place)
-        if self.inner:
-            return Items(self.tracer, row, python=self.python)
-        return _in_python(self.tracer, row) if self.python else row
-
-    def _like(self, rows: Symbol) -> Items:
-        """A list of other items of the kind of this one's."""
-        return Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
-
-    def not_empty(self, message: str, error: type[Exception] = ValueError) -> None:
-        """Write the check that an empty list raises ``error``."""
-        some = self.tracer.binary(operator.gt, self.length(), 0)
-        if type(some) is Symbol:
-            self.tracer.recorder.check(some, error, (message,))
-        elif not some:
-            raise AlwaysRaises(error, (message,))
-
-    def settled(self) -> None:
-        """Read all items here, outside of a loop that reads them one by one."""
-        self.rows()
-
-    def state(self) -> tuple[Any, ...]:
-        """What is another object after each change of the list."""
-        return ()
-
-    def copied(self) -> Items:
-        """A list of the same items."""
-        return self._like(self.rows())
-
-    def append(self, _x: Any) -> None:
-        """Refuse to append to a copy."""
-        self.refused("changing a copy, or a slice, of")
-
-    def insert(self, _place: Any, _x: Any) -> None:
-        """Refuse to insert into a copy."""
-        self.refused("changing a copy, or a slice, of")
-
-    def pop(self, _place: Any = -1) -> Any:
-        """Refuse to take an item off a copy."""
-        self.refused("changing a copy, or a slice, of")
-
-    def reverse(self) -> None:
-        """Refuse to reverse a copy."""
-        self.refused("changing a copy, or a slice, of")
-
-    def sort(self) -> None:
-        """Refuse to sort a copy."""
-        self.refused("changing a copy, or a slice, of")
-
-    def array(self) -> Symbol:
-        """``np.array`` of the list."""
-        symbol: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
-        return symbol
 
 
 class Growing(Items):
@@ -181,8 +45,8 @@ class Growing(Items):
         self.type: Any = type_of_items
         self.made: Op | None = None
         for x in head:
-            self._take_type(self._operand(x))
-        self.head = [self._converted(self._operand(x)) for x in head]
+            self._take_type(self.operand(x))
+        self.head = [self._converted(self.operand(x)) for x in head]
         recorder = tracer.recorder
         stack = Value(stack_type(self.type or Number(np.dtype(float), python=True)), "items")
         self.made = Apply(new_stack, (), outputs=(stack,))
@@ -217,22 +81,13 @@ class Growing(Items):
 
     # -- items
 
-    def _operand(self, x: Any) -> Any:
-        """An item as a number or an array; raises for anything else."""
-        if isinstance(x, np.ndarray):
-            x = self.tracer.recorder.as_symbol(x)
-        if type(x) is not Symbol and number_type(x) is None:
-            shape = shape_of(x) if self.type is None else None
-            if shape is not None:
-                raise ListGrows(self.place, shape)
-            self.refused(f"{kind_in_words(x)} as an item of")
-        return x
-
     def _take_type(self, x: Any) -> None:
         """Include the type of one more item; restart the trace if the present one is too narrow."""
         t: Any = x.type if type(x) is Symbol else number_type(x)
         if self.type is None:
             self.type = t
+            if isinstance(t, Number):
+                self.tracer.growing[self.place] = t
             if self.made is not None:
                 self.made.outputs[0].type = stack_type(t)
             return
@@ -263,13 +118,13 @@ class Growing(Items):
     def append(self, x: Any) -> None:
         """Add an item at the end."""
         if self.front:
-            self.refused("both `append` and `insert` on")
+            self._stored("both `append` and `insert` on")
         self._put(x)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item at the front."""
         if type(place) is Symbol or place != 0:
-            self.refused("`insert` anywhere but at 0 in")
+            self._stored("`insert` anywhere but at 0 in")
         if not self.front:
             raise ListGrows((self.place, "front"), item=True)
         self._put(x)
@@ -277,11 +132,29 @@ class Growing(Items):
     def pop(self, place: Any = -1) -> Any:
         """Take off the item at an end."""
         if type(place) is Symbol or place not in (0, -1):
-            self.refused("`pop` anywhere but at an end of")
+            self._stored("`pop` anywhere but at an end of")
         self.not_empty("pop from empty list", IndexError)
         found = self.at(place)
         self._change(self._part(slice(None, -1) if place else slice(1, None)))
         return found
+
+    def set_item(self, _index: Any, _x: Any) -> None:
+        """Change an item."""
+        self._stored("changing an item of")
+
+    def delete(self, _index: Any) -> None:
+        """Remove an item."""
+        self._stored("`del` of an item of")
+
+    def clear(self) -> None:
+        """Remove all items."""
+        self._stored("`clear` of")
+
+    def _stored(self, what: str) -> NoReturn:
+        """Begin the trace anew with a list in memory; refuse that of arrays."""
+        if self.arrays:
+            self.refused(what)
+        raise ListGrows((root(self.place), "stored"), what)
 
     def reverse(self) -> None:
         """Turn the order of the items around."""
@@ -307,14 +180,14 @@ class Growing(Items):
         if rows is UNBOUND:
             return None
         if type(rows) is not Symbol:
-            self.refused("reading, where it was changed in a loop or on one side of a branch,")
+            self._stored("reading, where it was changed in a loop or on one side of a branch,")
         return rows
 
     def _put(self, x: Any) -> None:
         recorder = self.tracer.recorder
         if self.held["changed"] is not UNBOUND:
-            self.refused("adding an item, after `pop`, `reverse` or `sort`, to")
-        x = self._operand(x)
+            self._stored("adding an item, after `pop`, `reverse` or `sort`, to")
+        x = self.operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
             self.refused("code under `checkpoint` that appends to")
         if self._level(recorder.blocks[recorder.first_block :]) is None:
@@ -345,9 +218,9 @@ class Growing(Items):
             return super().item(index)
         latest = self.held.get("latest", UNBOUND)
         if latest is UNBOUND:
-            raise AlwaysRaises(IndexError, (_OUT_OF_RANGE,))
+            raise AlwaysRaises(IndexError, (OUT_OF_RANGE,))
         if isinstance(latest, Maybe):
-            self.tracer.recorder.check(latest.flag, IndexError, (_OUT_OF_RANGE,))
+            self.tracer.recorder.check(latest.flag, IndexError, (OUT_OF_RANGE,))
             return latest.value
         return self.tracer.values.readable(latest, f"[{index}]", self.held)
 
@@ -369,7 +242,7 @@ class Growing(Items):
         assert block is not None
         at = next((k for k, op in enumerate(block.ops) if count.value in op.outputs), None)
         if at is None:  # it has another length in each iteration, or on one side
-            self.refused("reading, while it grows, anything but the length or the latest item of")
+            self._stored("reading, while it grows, anything but the length or the latest item of")
         assert at is not None
         unstacked = self._unstacked.get(count.value)
         if unstacked is None or unstacked.allocated not in block.ops:
@@ -482,24 +355,6 @@ class Growing(Items):
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The structure of items that are tuples of class ``kind``.
-
-    ``parts`` has the shape of each part that is a tuple itself, else None.
-    """
-
-    kind: type
-    parts: tuple[Shape | None, ...]
-
-
-def shape_of(x: Any) -> Shape | None:
-    """The shape of a tuple with items, which may be a named one; None for anything else."""
-    if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
-        return None
-    return Shape(type(x), tuple(map(shape_of, x)))
-
-
-@dataclass(frozen=True)
 class _Read:
     """The items of a list in an array, the array's allocation, and the operations that fill it."""
 
@@ -510,9 +365,3 @@ class _Read:
 
 def _counts(op: Op) -> list[Value]:
     return [op.exec_count] if isinstance(op, Loop) else []
-
-
-def _in_python(tracer: Tracer, x: Symbol) -> Any:
-    """A number from an array as one of Python's."""
-    kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-    return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fwdad.core.containers import of_class
-from fwdad.frontend.syntax.growing_lists.growing import Growing, Items, Shape
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, kind_in_words
 
@@ -23,18 +23,7 @@ class Tuples(Items):
         self.kind = kind
         self.columns = columns
 
-    @classmethod
-    def growing(cls, tracer: Tracer, head: list[Any], shape: Shape, place: Any) -> Tuples:
-        """A list that grows, with some initial items."""
-        self = cls(tracer, shape.kind, [])
-        parts = [self._parts(x, len(shape.parts)) for x in head]
-        self.columns.extend(
-            growing_list(tracer, [p[k] for p in parts], (place, k), part)
-            for k, part in enumerate(shape.parts)
-        )
-        return self
-
-    def _parts(self, x: Any, n: int) -> Any:
+    def parts(self, x: Any, n: int) -> Any:
         """The parts of an item, which must be a tuple of n."""
         if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
             alike = f" of {len(x)}" if isinstance(x, tuple) else ""
@@ -48,17 +37,32 @@ class Tuples(Items):
 
     def append(self, x: Any) -> None:
         """Add an item at the end."""
-        for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
+        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
             column.append(part)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item at the front."""
-        for column, part in zip(self.columns, self._parts(x, len(self.columns)), strict=True):
+        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
             column.insert(place, part)
 
     def pop(self, place: Any = -1) -> Any:
         """Take off the item at an end."""
         return self.made([column.pop(place) for column in self.columns])
+
+    def set_item(self, index: Any, x: Any) -> None:
+        """Change the item at an index."""
+        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
+            column.set_item(index, part)
+
+    def delete(self, index: Any) -> None:
+        """Remove the item at an index."""
+        for column in self.columns:
+            column.delete(index)
+
+    def clear(self) -> None:
+        """Remove all items."""
+        for column in self.columns:
+            column.clear()
 
     def reverse(self) -> None:
         """Turn the order of the items around."""
@@ -108,25 +112,3 @@ class Tuples(Items):
             )
         symbol: Symbol = self.tracer.recorder.apply(np.stack, (parts,), {"axis": 1})
         return symbol
-
-
-def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | None = None) -> Items:
-    """A list that grows when the program runs, made at ``place`` with the items ``head``.
-
-    ``shape`` is that of items that are tuples; by default, what an earlier trace has found.
-    """
-    known = tracer.growing.get(place) if shape is None else shape
-    if isinstance(known, Shape):
-        return Tuples.growing(tracer, head, known, place)
-    return Growing(tracer, head, known, place)
-
-
-def list_of(tracer: Tracer, items: list[Any]) -> Any:
-    """A new list, made at the location that is being evaluated."""
-    where = tracer.position.exact()
-    place = None if where is None else (where.filename, where.line, where.column)
-    if place in tracer.growing:
-        return growing_list(tracer, items, place)
-    value = tracer.recorder.journal.fresh(items)
-    tracer.recorder.places[id(value)] = (value, place)
-    return value

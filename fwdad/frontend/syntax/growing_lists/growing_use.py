@@ -11,8 +11,10 @@ import numpy as np
 
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
-from fwdad.frontend.syntax.growing_lists.growing import Growing, Items
+from fwdad.frontend.syntax.growing_lists.changing import Stored, StoredTuples
+from fwdad.frontend.syntax.growing_lists.growing import Growing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
@@ -25,7 +27,8 @@ def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     return Bound(o, name)
 
 
-ATTRIBUTES_OF[Items] = ATTRIBUTES_OF[Growing] = ATTRIBUTES_OF[Tuples] = _attribute
+_KINDS = (Items, Growing, Tuples, Stored, StoredTuples)
+ATTRIBUTES_OF.update(dict.fromkeys(_KINDS, _attribute))
 
 
 class Bound(OfFunction):
@@ -59,12 +62,50 @@ def extend(tracer: Tracer, o: Items, xs: Any) -> None:
         _append(tracer, o, x)
 
 
+def contains(xs: Any, item: Any) -> bool:
+    """``item in xs``, traced."""
+    for x in xs:  # noqa: SIM110  (it is traced)
+        if x == item:
+            return True
+    return False
+
+
+def _count(xs: Any, item: Any) -> int:
+    found = 0
+    for x in xs:
+        if x == item:
+            found += 1
+    return found
+
+
+def _index(xs: Any, item: Any) -> int:
+    for k, x in enumerate(xs):
+        if x == item:
+            return k
+    raise ValueError("list.index(x): x not in list")
+
+
+def _remove(xs: Any, item: Any) -> None:
+    place = -1
+    for k, x in enumerate(xs):
+        if x == item:
+            place = k
+            break
+    if place < 0:
+        raise ValueError("list.remove(x): x not in list")
+    del xs[place]
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "append": _append,
+    "count": lambda tracer, o, x: tracer.call(_count, (o, x), {}),
+    "index": lambda tracer, o, x: tracer.call(_index, (o, x), {}),
+    "remove": lambda tracer, o, x: tracer.call(_remove, (o, x), {}),
     "extend": extend,
     "insert": lambda _tracer, o, place, x: o.insert(place, x),
     "copy": lambda _tracer, o: o.copied(),
     "pop": lambda _tracer, o, place=-1: o.pop(place),
+    "clear": lambda _tracer, o: o.clear(),
     "reverse": lambda _tracer, o: o.reverse(),
     "sort": lambda _tracer, o: o.sort(),
     "__len__": lambda _tracer, o: o.length(),
@@ -134,7 +175,7 @@ def _over(tracer: Tracer, x: Items) -> iteration.Steps:
     return iteration.Steps(length, item, (0, length, 1), one_body=True, unchanged=unchanged)
 
 
-iteration.OVER[Items] = iteration.OVER[Growing] = iteration.OVER[Tuples] = _over
+iteration.OVER.update(dict.fromkeys(_KINDS, _over))
 
 
 def operated(tracer: Tracer, function: Any, a: Any, b: Any) -> Any:

@@ -1,0 +1,277 @@
+"""Lists that are changed while the program runs: their items lie in arrays with room for more.
+
+A list that grows, and of which more is asked than :class:`Growing` does (to be shortened, to have
+an item changed, to be read in between), is a :class:`Stored`. Its number of items is a number of
+the tape, which also checks that there is room: a tape whose list becomes longer raises
+:class:`NoRoomError`, and another one is made, where lists of that place have more.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import (
+    OUT_OF_RANGE,
+    Items,
+    ListGrows,
+    Shape,
+    root,
+)
+from fwdad.frontend.syntax.lengths import binary_add
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.other_way import OtherWayError
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType, Number, join, number_type
+
+_ROOM = 1024
+_MORE = 16  # times
+_NOT_ASSIGNED = "list assignment index out of range"
+
+_rooms: dict[Any, int] = {}
+"""For how many items a list that is made at a place has room, if that is not ``_ROOM``."""
+
+
+class NoRoomError(OtherWayError):
+    """A list that is made at a place becomes longer than its tape has room for."""
+
+    def __init__(self, filename: str, line: int, column: int, room: int) -> None:
+        super().__init__(filename, line, column, room)
+        place = (filename, line, column)
+        _rooms[place] = max(_rooms.get(place, 0), _MORE * room)
+
+    def __str__(self) -> str:
+        return f"a list has more than {self.args[3]} items"
+
+
+class Changing(Items):
+    """What a list does by putting items into places of memory.
+
+    ``held`` has the number of its items, shared with the columns of a list of tuples.
+    """
+
+    def __init__(self, tracer: Tracer, count: int, place: Any, held: dict[str, Any] | None) -> None:
+        self.tracer = tracer
+        self.place = place
+        self.room = max(_rooms.get(root(place), _ROOM), count + 1)
+        if held is None:
+            held = {"count": count}
+            tracer.recorder.journal.own(held, namespace=True)
+        self.held = held
+
+    def put(self, k: Any, x: Any) -> None:
+        """Put an item at a place."""
+        raise NotImplementedError
+
+    def move(self, source: slice, into: slice) -> None:
+        """Copy items to other places, which may be some of their own."""
+        raise NotImplementedError
+
+    def length(self) -> Any:
+        """The number of items."""
+        return self.held["count"]
+
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list's length."""
+        return (self.held["count"],)
+
+    def settled(self) -> None:
+        """Do nothing: items are read where they are asked for."""
+
+    def item(self, index: Any) -> Any:
+        """The item at an index, or the items of a slice."""
+        if isinstance(index, slice):
+            return super().item(index)
+        return self.at(self._index(index, OUT_OF_RANGE))
+
+    def set_item(self, index: Any, x: Any) -> None:
+        """Change the item at an index."""
+        if isinstance(index, slice):
+            self.refused("changing a slice of")
+        self.put(self._index(index, _NOT_ASSIGNED), x)
+
+    def delete(self, index: Any) -> None:
+        """Remove the item at an index."""
+        if isinstance(index, slice):
+            self.refused("`del` of a slice of")
+        self._close(self._index(index, _NOT_ASSIGNED))
+
+    def append(self, x: Any) -> None:
+        """Add an item at the end."""
+        count = self._with_room()
+        self.put(count, x)
+        self._counted(binary_add(self.tracer, count, 1))
+
+    def insert(self, place: Any, x: Any) -> None:
+        """Add an item before that at an index, which is cut to the length."""
+        count = self._with_room()
+        k = self.tracer.call(_cut, (place, count), {})
+        after = binary_add(self.tracer, count, 1)
+        self.move(slice(k, count), slice(binary_add(self.tracer, k, 1), after))
+        self.put(k, x)
+        self._counted(after)
+
+    def pop(self, place: Any = -1) -> Any:
+        """Remove the item at an index, and return it."""
+        self.not_empty("pop from empty list", IndexError)
+        k = self._index(place, "pop index out of range")
+        found = self.at(k)
+        if type(place) is Symbol or place != -1:
+            self._close(k)
+        else:
+            self._counted(k)
+        return found
+
+    def clear(self) -> None:
+        """Remove all items."""
+        self._counted(0)
+
+    def _close(self, k: Any) -> None:
+        """Let the items behind a place move up."""
+        count = self.length()
+        last = binary_add(self.tracer, count, -1)
+        self.move(slice(binary_add(self.tracer, k, 1), count), slice(k, last))
+        self._counted(last)
+
+    def _counted(self, count: Any) -> None:
+        self.tracer.recorder.journal.bind(self.held, "count", count)
+
+    def _with_room(self) -> Any:
+        """The number of items, of which there may be one more."""
+        count, recorder = self.length(), self.tracer.recorder
+        fits = self.tracer.truth(self.tracer.binary(operator.lt, count, self.room))
+        if type(fits) is not Symbol:
+            if not fits:
+                self.refused(f"more than {self.room} items, added one by one, in")
+            return count
+        if recorder.ways is None:
+            self.refused("adding an item, after `pop` or another change, to")
+        recorder.ways.taken, recorder.ways.place = True, recorder.ways.place or recorder.place()
+        recorder.check(fits, NoRoomError, (*root(self.place), self.room))
+        return count
+
+    def _index(self, index: Any, message: str) -> Any:
+        """The place of the item at an index; its check raises ``IndexError``."""
+        self.check_index(index, message)
+        if type(index) is Symbol:
+            return self.tracer.call(_from_start, (index, self.length()), {})
+        return binary_add(self.tracer, self.length(), index) if index < 0 else index
+
+
+class Stored(Changing):
+    """A list of numbers of the type ``t``, None if it is not known before the first is added."""
+
+    def __init__(
+        self, tracer: Tracer, head: list[Any], place: Any, t: Any, held: Any = None
+    ) -> None:
+        super().__init__(tracer, len(head), place, held)
+        self.type = t
+        dtype = np.dtype(float) if t is None else t.dtype
+        self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
+        self._made = tracer.recorder.latest
+        for k, x in enumerate(head):
+            self.put(k, x)
+
+    @property
+    def python(self) -> bool:  # type: ignore[override]
+        """Whether the items are Python's numbers."""
+        return self.type is None or bool(self.type.python)
+
+    def whole(self) -> Symbol:
+        """The memory, which begins with the items."""
+        return self._memory
+
+    def rows(self) -> Symbol:
+        """The items as they are now, as an array that nobody may write into."""
+        items = self.tracer.recorder.load(self._memory, slice(None, self.length()))
+        rows: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (items,), {})
+        return rows
+
+    def put(self, k: Any, x: Any) -> None:
+        """Put an item at a place; the trace restarts if the known type is too narrow."""
+        recorder, x = self.tracer.recorder, self.operand(x)
+        t = x.type if type(x) is Symbol else number_type(x)
+        if isinstance(t, ArrayType):
+            self.refused(self.tracer.growing[root(self.place), "stored"])
+        wide = t if self.type is None or t is None else join(self.type, t)
+        if not isinstance(wide, Number):
+            self.refused(f"items of different types ({self.type} and {t}) in")
+        if wide != self.type:
+            raise ListGrows(self.place, wide)
+        if not any(self._made in block.ops for block in recorder.blocks[recorder.first_block :]):
+            self.refused("a recursive or differentiated function that changes")
+        recorder.store(self._memory, k, x)
+
+    def move(self, source: slice, into: slice) -> None:
+        """Copy items to other places, which may be some of their own."""
+        recorder = self.tracer.recorder
+        items = recorder.load(self._memory, source)
+        recorder.store(self._memory, into, recorder.apply(np.ndarray.copy, (items,), {}))
+
+    def reverse(self) -> None:
+        """Turn the order of the items around."""
+        items = self.tracer.recorder.load(self.rows(), slice(None, None, -1))
+        self.tracer.recorder.store(self._memory, slice(None, self.length()), items)
+
+    def sort(self) -> None:
+        """Bring the items into order."""
+        items = self.tracer.recorder.apply(np.sort, (self.rows(),), {})
+        self.tracer.recorder.store(self._memory, slice(None, self.length()), items)
+
+
+class StoredTuples(Changing, Tuples):
+    """A list of tuples, of whose parts each has memory of its own."""
+
+    def __init__(
+        self, tracer: Tracer, head: list[Any], place: Any, shape: Shape, held: Any = None
+    ) -> None:
+        super().__init__(tracer, len(head), place, held)
+        self.kind = shape.kind
+        self.columns: list[Any] = []
+        rows = [self.parts(x, len(shape.parts)) for x in head]
+        self.columns += [
+            stored_list(tracer, [row[k] for row in rows], (place, k), part, self.held)
+            for k, part in enumerate(shape.parts)
+        ]
+
+    def put(self, k: Any, x: Any) -> None:
+        """Put an item at a place."""
+        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
+            column.put(k, part)
+
+    def move(self, source: slice, into: slice) -> None:
+        """Copy items to other places, which may be some of their own."""
+        for column in self.columns:
+            column.move(source, into)
+
+    def reverse(self) -> None:
+        """Turn the order of the items around."""
+        for column in self.columns:
+            column.reverse()
+
+
+def stored_list(
+    tracer: Tracer, head: list[Any], place: Any, known: Any, held: Any = None
+) -> Changing:
+    """A list that is changed when the program runs, made at ``place`` with the items ``head``.
+
+    ``known`` is the type of its items, or the shape of tuples, where an earlier trace has found it.
+    """
+    known = tracer.growing.get(place) if known is None else known
+    if isinstance(known, Shape):
+        return StoredTuples(tracer, head, place, known, held)
+    return Stored(tracer, head, place, known, held)
+
+
+def _from_start(index: Any, length: Any) -> Any:
+    return index + length if index < 0 else index
+
+
+def _cut(index: Any, length: Any) -> Any:
+    """Where `insert` puts an item."""
+    if index < 0:
+        return max(index + length, 0)
+    return min(index, length)

@@ -1,0 +1,219 @@
+"""A list whose items are the rows of an array: what all lists of a tape that are arrays can do."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl
+from fwdad.frontend.syntax.symbols import Refusing
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import Symbol, kind_in_words
+from fwdad.ir.types import Number, number_type
+
+INSTEAD = "use an array of the full length, or read the list where it no longer grows"
+OUT_OF_RANGE = "list index out of range"
+_CHANGING = "changing a copy, or a slice, of"
+
+
+class ListGrows(TraceControl):
+    """A list has different lengths on different paths, or items of a wider type than known.
+
+    The trace restarts.
+    It is made at ``place``. ``item`` is the items' type, if it is known; at ``(place, "front")`` it
+    says whether the list grows there, at ``(place, "stored")`` what is asked of it that takes a
+    list in memory.
+    """
+
+    def __init__(self, place: Any, item: Any = None) -> None:
+        super().__init__(place)
+        self.place = place
+        self.item = item
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The structure of items that are tuples of class ``kind``.
+
+    ``parts`` has the shape of each part that is a tuple itself, else None.
+    """
+
+    kind: type
+    parts: tuple[Shape | None, ...]
+
+
+def shape_of(x: Any) -> Shape | None:
+    """The shape of a tuple with items, which may be a named one; None for anything else."""
+    if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
+        return None
+    return Shape(type(x), tuple(map(shape_of, x)))
+
+
+class Items(Refusing):
+    """A list whose items are those of the array ``rows``, which nobody may change.
+
+    They are numbers, ``python``'s or NumPy's, or lists of these (``inner``), or ``arrays``.
+    """
+
+    arrays = inner = False
+    place: Any = None  # where it is made, if it grows
+    type: Any = None  # that of its items, if it is to be known
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        rows: Symbol,
+        *,
+        python: bool,
+        arrays: bool = False,
+        inner: bool = False,
+    ) -> None:
+        self.tracer = tracer
+        self._rows = rows
+        self.python = python
+        self.arrays, self.inner = arrays, inner
+
+    def refused(self, what: str) -> NoReturn:
+        """Raise for a use of the list that a tape does not support."""
+        message = f"{what} a list that grows at run time cannot be traced: {INSTEAD}"
+        raise UntraceableError(message, self.tracer.position.location())
+
+    def _refused(self, *_args: Any) -> NoReturn:
+        """Refuse Python itself and code in C, which would mistake this for another object."""
+        self.refused("this use of")
+
+    __bool__ = __len__ = __iter__ = __getitem__ = __contains__ = _refused
+    __eq__ = __ne__ = __lt__ = __add__ = __radd__ = __mul__ = __rmul__ = _refused
+    __array__ = __str__ = __repr__ = __format__ = _refused
+    __hash__ = object.__hash__
+
+    def rows(self) -> Symbol:
+        """The items, as an array that nobody may write into."""
+        return self._rows
+
+    def length(self) -> Any:
+        """The number of items."""
+        return self.tracer.recorder.length(self._rows, 0)
+
+    def item(self, index: Any) -> Any:
+        """The item at an index, or the items of a slice."""
+        tracer = self.tracer
+        if isinstance(index, slice):
+            return self._like(tracer.recorder.load(self.rows(), index))
+        self.check_index(index, OUT_OF_RANGE)
+        return self.at(index)
+
+    def check_index(self, index: Any, message: str) -> None:
+        """Write the check that an index is in bounds."""
+        tracer = self.tracer
+        t = index.type if type(index) is Symbol else number_type(index)
+        if not isinstance(t, Number) or t.dtype.kind not in "biu":
+            self.refused("a non-integer index into")
+        length = self.length()
+        for function, a, b in ((operator.ge, index, tracer.binary(operator.sub, 0, length)),
+                               (operator.lt, index, length)):  # fmt: skip
+            fits = tracer.truth(tracer.binary(function, a, b))
+            if type(fits) is Symbol:
+                tracer.recorder.check(fits, IndexError, (message,))
+            elif not fits:
+                raise AlwaysRaises(IndexError, (message,))
+
+    def whole(self) -> Symbol:
+        """An array that begins with the items, which nobody may write into."""
+        return self.rows()
+
+    def at(self, place: Any) -> Any:
+        """The item at an index that is in bounds."""
+        row = self.tracer.subscript(self.whole(), (place, ...) if self.arrays else place)
+        if self.inner:
+            return Items(self.tracer, row, python=self.python)
+        return _in_python(self.tracer, row) if self.python else row
+
+    def _like(self, rows: Symbol) -> Items:
+        """A list of other items of the kind of this one's."""
+        return Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
+
+    def not_empty(self, message: str, error: type[Exception] = ValueError) -> None:
+        """Write the check that an empty list raises ``error``."""
+        some = self.tracer.binary(operator.gt, self.length(), 0)
+        if type(some) is Symbol:
+            self.tracer.recorder.check(some, error, (message,))
+        elif not some:
+            raise AlwaysRaises(error, (message,))
+
+    def settled(self) -> None:
+        """Read all items here, outside of a loop that reads them one by one."""
+        self.rows()
+
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list."""
+        return ()
+
+    def copied(self) -> Items:
+        """A list of the same items."""
+        return self._like(self.rows())
+
+    def append(self, _x: Any) -> None:
+        """Refuse to append to a copy."""
+        self.refused(_CHANGING)
+
+    def insert(self, _place: Any, _x: Any) -> None:
+        """Refuse to insert into a copy."""
+        self.refused(_CHANGING)
+
+    def pop(self, _place: Any = -1) -> Any:
+        """Refuse to take an item off a copy."""
+        self.refused(_CHANGING)
+
+    def set_item(self, _index: Any, _x: Any) -> None:
+        """Refuse to change an item of a copy."""
+        self.refused(_CHANGING)
+
+    def delete(self, _index: Any) -> None:
+        """Refuse to remove an item of a copy."""
+        self.refused(_CHANGING)
+
+    def clear(self) -> None:
+        """Refuse to empty a copy."""
+        self.refused(_CHANGING)
+
+    def reverse(self) -> None:
+        """Refuse to reverse a copy."""
+        self.refused(_CHANGING)
+
+    def sort(self) -> None:
+        """Refuse to sort a copy."""
+        self.refused(_CHANGING)
+
+    def operand(self, x: Any) -> Any:
+        """An item as a number or an array; raises for anything else."""
+        if isinstance(x, np.ndarray):
+            x = self.tracer.recorder.as_symbol(x)
+        if type(x) is not Symbol and number_type(x) is None:
+            shape = shape_of(x) if self.type is None else None
+            if shape is not None:
+                raise ListGrows(self.place, shape)
+            self.refused(f"{kind_in_words(x)} as an item of")
+        return x
+
+    def array(self) -> Symbol:
+        """``np.array`` of the list."""
+        symbol: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
+        return symbol
+
+
+def root(place: Any) -> Any:
+    """The place of a list, of that of a part of its items."""
+    while isinstance(place[0], tuple):
+        place = place[0]
+    return place
+
+
+def _in_python(tracer: Tracer, x: Symbol) -> Any:
+    """A number from an array as one of Python's."""
+    kinds: dict[str, Any] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+    return tracer.recorder.apply(kinds[x.dtype.kind], (x,), {})
