@@ -32,6 +32,7 @@ from fwdad.frontend.result_parts import (
 )
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.growing_lists.changing import Changing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.iterators import CLASSES
@@ -224,6 +225,8 @@ class Results:
                 made = Columns(id(x), [self._listed(column) for column in x.columns], x.kind)
             else:
                 made = Rows(id(x), self._take(x.rows()), x.python, x.arrays)
+            if isinstance(x, Changing) and x.like is deque:
+                made = MadeOf(functools.partial(deque, maxlen=x.most), made)
             self._memo[id(x)] = made
         return self._memo[id(x)]
 

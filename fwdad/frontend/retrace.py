@@ -9,8 +9,8 @@ from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import InlineFound, RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
-from fwdad.frontend.syntax.growing_lists.filled import fill_one_by_one
 from fwdad.frontend.syntax.growing_lists.items import ListGrows
+from fwdad.frontend.syntax.growing_lists.making import fill_one_by_one
 from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 
 _FEW_WAYS = 6  # branches, each a new trace: then the example is followed everywhere

@@ -34,6 +34,7 @@ from fwdad.frontend.calls import (  # noqa: F401  (install themselves)
     numbers,
     numpy_helpers,
     objects,
+    ordered_lists,
     outputs,
     scipy_helpers,
     tapes,

@@ -137,6 +137,11 @@ class Ways:
         self._loops.append(place)
         return place
 
+    @property
+    def in_loop(self) -> bool:
+        """Whether the body of a loop is being traced, for all iterations."""
+        return bool(self._loops)
+
     def end_loop(self) -> None:
         """Leave the loop that was begun last."""
         self._loops.pop()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import operator
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +16,12 @@ from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.growing_lists.making import deque_of, stored_instead
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import number_type
-from fwdad.ops import functions_with
 
 
 def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -> Any:
@@ -39,6 +37,8 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
         return None
     if name in READING_ITEMS:
         args = tuple(a if isinstance(a, CONTAINERS) else _items(tracer, a) for a in args)
+    if name in ("insert", "pop") and args and type(args[0]) is Symbol:
+        stored_instead(tracer, owner, f"`{name}` at a place of")
     if name in ("insert", "pop", "rotate", "setdefault", "get") and args:
         args = (tracer.values.known(args[0]), *args[1:])
     if name in ("get", "pop", "setdefault", "__contains__", "__getitem__") and args:
@@ -82,7 +82,8 @@ for _cls in (frozenset, OrderedDict):
 @builtin(deque)
 def _deque(tracer: Tracer, iterable: Any = (), maxlen: Any = None) -> Any:
     items, maxlen = _items(tracer, iterable), tracer.values.known(maxlen)
-    return tracer.recorder.journal.fresh(native(lambda: deque(items, maxlen)))
+    native(lambda: deque(items, maxlen))  # raises what does not fit
+    return deque_of(tracer, items, maxlen)
 
 
 @builtin(defaultdict)
@@ -178,11 +179,11 @@ def _order(tracer: Tracer, keys: list[Any]) -> list[Any]:
     widths = {len(k) if isinstance(k, (tuple, list)) else 0 for k in keys}
     if len(widths) == 1 and widths != {0}:
         columns = list(zip(*keys, strict=True))
-        if all(_are_numbers(column) for column in columns):
+        if all(are_numbers(column) for column in columns):
             arrays = [tracer.call(np.array, (list(column),), {}) for column in reversed(columns)]
             places = tracer.call(np.lexsort, (tuple(arrays),), {})
             return [tracer.recorder.load(places, k) for k in range(len(keys))]
-    if not _are_numbers(keys):
+    if not are_numbers(keys):
         message = (
             "`sorted` with keys that are neither numbers nor tuples of numbers cannot be traced: "
             "use numpy.argsort on an array of keys"
@@ -193,7 +194,7 @@ def _order(tracer: Tracer, keys: list[Any]) -> list[Any]:
     return [tracer.recorder.load(places, k) for k in range(len(keys))]
 
 
-def _are_numbers(xs: Any) -> bool:
+def are_numbers(xs: Any) -> bool:
     """Whether all are numbers that NumPy orders as Python does."""
     return all(
         (type(x) is Symbol and not x.is_array and x.type.dtype.kind in "biuf")
@@ -206,7 +207,7 @@ def _gathered(tracer: Tracer, held: list[Any], places: list[Any]) -> list[Any]:
     """The items at some indices."""
     if all(item is held[0] for item in held):
         return held
-    if _are_numbers(held):
+    if are_numbers(held):
         types = {(t.dtype, t.python) for t in map(number_type, held) if t is not None}
         symbols: list[Any] = [x for x in held if type(x) is Symbol]
         types |= {(x.type.dtype, x.type.python) for x in symbols}
@@ -225,68 +226,3 @@ def _gathered(tracer: Tracer, held: list[Any], places: list[Any]) -> list[Any]:
         "numpy.argsort), and index arrays with them"
     )
     raise UntraceableError(message, tracer.position.location())
-
-
-# -- modules that are written in C
-
-
-def _of_static_lists(f: Callable[..., Any]) -> None:
-    """Register a function that changes a list by comparing its items, which must be known."""
-
-    @builtin(f)
-    def call(tracer: Tracer, held: Any, *args: Any, **kwargs: Any) -> Any:
-        if mentions_symbols((held, args, kwargs)) or not isinstance(held, list):
-            message = (
-                f"`{f.__name__}` compares values that are unknown at trace time: use numpy.sort"
-            )
-            raise UntraceableError(message, tracer.position.location())
-        tracer.outside.may_change(held)
-        tracer.recorder.journal.touch(held)
-        return native(lambda: f(held, *args, **kwargs))
-
-
-for _f in functions_with(lambda record: record.changes_list):
-    _of_static_lists(_f)
-
-
-def _bisect_left(a: Any, x: Any, lo: Any, hi: Any) -> Any:
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if a[mid] < x:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-def _bisect_right(a: Any, x: Any, lo: Any, hi: Any) -> Any:
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if x < a[mid]:
-            hi = mid
-        else:
-            lo = mid + 1
-    return lo
-
-
-def _bisection(f: Callable[..., Any], written: Callable[..., Any]) -> None:
-    @builtin(f)
-    def call(
-        tracer: Tracer, a: Any, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None
-    ) -> Any:
-        if not mentions_symbols((a, x, lo, hi, key)):
-            return native(lambda: f(a, x, lo, hi, key=key))
-        if key is not None:
-            message = f"`{f.__name__}` with a key cannot be traced: pass a list of the keys"
-            raise UntraceableError(message, tracer.position.location())
-        if isinstance(a, (list, tuple)):
-            if not _are_numbers(a):
-                message = f"`{f.__name__}` on a list of anything but numbers cannot be traced"
-                raise UntraceableError(message, tracer.position.location())
-            a = tracer.call(np.array, (list(a),), {})
-        hi = tracer.call(len, (a,), {}) if hi is None else hi
-        return tracer.call(written, (a, x, lo, hi), {})
-
-
-_bisection(bisect.bisect_left, _bisect_left)
-_bisection(bisect.bisect_right, _bisect_right)

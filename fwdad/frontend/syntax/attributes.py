@@ -449,7 +449,7 @@ class SuperOf:
 def class_of(x: Any) -> type:
     """``type(x)``, also of symbols and of stand-ins for Python's objects."""
     if isinstance(x, Items):
-        return list
+        return x.like
     if isinstance(x, OfFunction):
         return x.kind
     if type(x) is not Symbol:

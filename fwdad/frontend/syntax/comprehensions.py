@@ -13,7 +13,7 @@ from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.frame import FLOW, Frame
 from fwdad.frontend.syntax.growing_lists.filled import by_loop, list_all
 from fwdad.frontend.syntax.growing_lists.items import Items
-from fwdad.frontend.syntax.growing_lists.making import growing_list
+from fwdad.frontend.syntax.growing_lists.making import growing_list, list_of
 from fwdad.frontend.syntax.iterators import Iterator, Mapped
 from fwdad.frontend.syntax.loops import WithoutWarnings
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -61,7 +61,7 @@ class Comprehensions:
             made = self._grown(node, source)
         if made is None:
             made = self._all(source)
-        return self.recorder.journal.fresh(made) if type(made) is list else made
+        return list_of(self.tracer, made) if type(made) is list else made
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         source = self._source(node.generators, node.elt)

@@ -17,7 +17,8 @@ from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import NotOneBodyError, branch, join_sides, negation
 from fwdad.frontend.syntax.frame import FLOW
-from fwdad.frontend.syntax.growing_lists.filled import can_grow, would_grow
+from fwdad.frontend.syntax.growing_lists.filled import would_grow
+from fwdad.frontend.syntax.growing_lists.making import can_grow
 from fwdad.frontend.syntax.one_body import TestChangesError, loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import KindsDifferError

@@ -19,6 +19,7 @@ from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.conditions import Conditions
 from fwdad.frontend.syntax.growing_lists import growing_use
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part
@@ -103,7 +104,8 @@ class Operators:
                 message = f"unsupported operand type(s) for {sign}: {names[0]!r} and {names[1]!r}"
                 raise AlwaysRaises(TypeError, (message,))
             return self.recorder.apply(function, (a, b), {})
-        return self.values.made(self._of_known(function, a, b))
+        made = self._of_known(function, a, b)
+        return list_of(self.tracer, made, "made") if type(made) is list else self.values.made(made)
 
     def _methods(
         self, function: Callable[..., Any], a: Any, b: Any

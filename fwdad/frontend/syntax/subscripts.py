@@ -17,6 +17,7 @@ from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import stored_instead
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Mapped, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native, recorded
@@ -139,11 +140,15 @@ class Subscripts:
         """An item at a place that is unknown, of numbers of one type; None if it is otherwise."""
         types = {x.type if type(x) is Symbol else number_type(x) for x in items}
         t = next(iter(types)) if len(types) == 1 else None
-        if not isinstance(t, Number) or self.recorder.examples.forced(index.value) is not UNBOUND:
+        if not isinstance(t, Number) or not self._is_of_values(index):
             return None
         item = self.recorder.load(self.tracer.call(np.array, (list(items),), {}), index)
         kind = type(t.dtype.type(0).item())
         return self.recorder.apply(kind, (item,), {}) if t.python else item
+
+    def _is_of_values(self, index: Symbol) -> bool:
+        """Whether an index is computed from more than whole numbers among the arguments."""
+        return self.recorder.examples.forced(index.value) is UNBOUND
 
     def _place(self, o: Range, index: Any) -> Any:
         """The offset of an item of a range from its start, in items."""
@@ -178,6 +183,8 @@ class Subscripts:
         if isinstance(o, Items):
             o.set_item(index, value)
             return
+        if type(index) is Symbol and self._is_of_values(index):
+            stored_instead(self.tracer, o, "changing an item of")
         if hasattr(type(o), "__setitem__"):
             self.outside.may_change(o)
             self.recorder.journal.touch(o)
@@ -202,6 +209,8 @@ class Subscripts:
         if isinstance(o, Items):
             o.delete(index)
             return
+        if type(index) is Symbol and self._is_of_values(index):
+            stored_instead(self.tracer, o, "`del` of an item of")
         if isinstance(o, np.ndarray) or (type(o) is Symbol and o.is_array):
             raise AlwaysRaises(ValueError, ("cannot delete array elements",))
         if not isinstance(o, CONTAINERS):

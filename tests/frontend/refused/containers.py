@@ -302,12 +302,12 @@ def written_item(a):
     return np.array(out)
 
 
-@refuses("appending to such a list under `checkpoint`", V, part="`checkpoint`")
+@refuses("appending arrays to such a list under `checkpoint`", V, part="`checkpoint`")
 def under_checkpoint(a):
     def squares(a):
         out = []
         for x in a:
-            out.append(x * x)  # here
+            out.append(x * a)  # here
         return np.sum(np.array(out))
 
     return fwdad.checkpoint(squares)(a)
@@ -351,12 +351,12 @@ def sorted_rows(a):
     return rows[0]
 
 
-@refuses("`heapq` of values", V, part="numpy.sort")
+@refuses("`heapq` of values beside texts, objects or arrays", V, part="numpy.sort")
 def heap(a):
     held = []
     for x in (a[0], a[1]):
-        heapq.heappush(held, x)  # here
-    return held[0]
+        heapq.heappush(held, (x, "a text"))  # here
+    return held[0][0]
 
 
 @refuses("`index`, `count` and `remove` of values in a list", 1.0, part="may be None is compared")

@@ -9,6 +9,7 @@ the tape, which also checks that there is room: a tape whose list becomes longer
 from __future__ import annotations
 
 import operator
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from fwdad.ir.types import ArrayType, Number, join, number_type
 
 _ROOM = 1024
 _MORE = 16  # times
+_EMPTY: dict[type, str] = {list: "pop from empty list", deque: "pop from an empty deque"}
 _NOT_ASSIGNED = "list assignment index out of range"
 
 _rooms: dict[Any, int] = {}
@@ -38,13 +40,12 @@ _rooms: dict[Any, int] = {}
 class NoRoomError(OtherWayError):
     """A list that is made at a place becomes longer than its tape has room for."""
 
-    def __init__(self, filename: str, line: int, column: int, room: int) -> None:
-        super().__init__(filename, line, column, room)
-        place = (filename, line, column)
+    def __init__(self, room: int, *place: Any) -> None:
+        super().__init__(room, *place)
         _rooms[place] = max(_rooms.get(place, 0), _MORE * room)
 
     def __str__(self) -> str:
-        return f"a list has more than {self.args[3]} items"
+        return f"a list has more than {self.args[0]} items"
 
 
 class Changing(Items):
@@ -61,6 +62,8 @@ class Changing(Items):
             held = {"count": count}
             tracer.recorder.journal.own(held, namespace=True)
         self.held = held
+
+    most: int | None = None  # items, of a deque
 
     def put(self, k: Any, x: Any) -> None:
         """Put an item at a place."""
@@ -100,10 +103,18 @@ class Changing(Items):
         self._close(self._index(index, _NOT_ASSIGNED))
 
     def append(self, x: Any) -> None:
-        """Add an item at the end."""
+        """Add an item at the end; a deque that is full loses its first one."""
+        if self.most is not None:
+            self.tracer.call(_shorten, (self, self.most, 0), {})
         count = self._with_room()
         self.put(count, x)
         self._counted(binary_add(self.tracer, count, 1))
+
+    def append_left(self, x: Any) -> None:
+        """Add an item at the front; a deque that is full loses its last one."""
+        if self.most is not None:
+            self.tracer.call(_shorten, (self, self.most, -1), {})
+        self.insert(0, x)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item before that at an index, which is cut to the length."""
@@ -116,7 +127,7 @@ class Changing(Items):
 
     def pop(self, place: Any = -1) -> Any:
         """Remove the item at an index, and return it."""
-        self.not_empty("pop from empty list", IndexError)
+        self.not_empty(_EMPTY[self.like], IndexError)
         k = self._index(place, "pop index out of range")
         found = self.at(k)
         if type(place) is Symbol or place != -1:
@@ -150,7 +161,7 @@ class Changing(Items):
         if recorder.ways is None:
             self.refused("adding an item, after `pop` or another change, to")
         recorder.ways.taken, recorder.ways.place = True, recorder.ways.place or recorder.place()
-        recorder.check(fits, NoRoomError, (*root(self.place), self.room))
+        recorder.check(fits, NoRoomError, (self.room, *root(self.place)))
         return count
 
     def _index(self, index: Any, message: str) -> Any:
@@ -264,6 +275,18 @@ def stored_list(
     if isinstance(known, Shape):
         return StoredTuples(tracer, head, place, known, held)
     return Stored(tracer, head, place, known, held)
+
+
+def stored_deque(tracer: Tracer, items: list[Any], place: Any, most: int | None) -> Changing:
+    """A deque of at most ``most`` items."""
+    made = stored_list(tracer, items, place, None)
+    made.like, made.most = deque, most
+    return made
+
+
+def _shorten(items: Any, most: int, place: int) -> None:
+    if len(items) == most:
+        items.pop(place)
 
 
 def _from_start(index: Any, length: Any) -> Any:

@@ -20,7 +20,12 @@ from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
-from fwdad.frontend.syntax.growing_lists.making import growing_list
+from fwdad.frontend.syntax.growing_lists.making import (
+    ONE_BODY,
+    ONE_BY_ONE,
+    can_grow,
+    growing_list,
+)
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.one_body import loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -31,10 +36,6 @@ from fwdad.ir.types import ArrayType, Number, Size, Type, number_type
 
 _FEW = 8  # items
 _MANY = 200  # operations of all items
-
-ONE_BODY = object()
-ONE_BY_ONE = object()
-"""How the list that is made at a place is filled."""
 
 
 def list_all(tracer: Tracer, x: Any) -> Any:
@@ -119,24 +120,6 @@ def would_grow(tracer: Tracer, error: UntraceableError, count: int) -> bool:
     if not isinstance(error, NotOneBodyError) or count < _FEW or count * error.size < _MANY:
         return False
     return can_grow(tracer, error)
-
-
-def can_grow(tracer: Tracer, error: UntraceableError) -> bool:
-    """Whether a loop is no one body because of a list that may grow at run time."""
-    if not isinstance(error, NotOneBodyError) or error.place is None or not error.of_numbers:
-        return False
-    if error.place in tracer.growing:
-        return False
-    return tracer.growing.setdefault((error.place, "how"), ONE_BODY) is ONE_BODY
-
-
-def fill_one_by_one(growing: dict[Any, Any]) -> bool:
-    """Give up all lists that are filled by loops; returns whether there were any."""
-    keys = [key for key, how in growing.items() if how is ONE_BODY]
-    for key in keys:
-        growing[key] = ONE_BY_ONE
-        growing.pop(key[0], None)
-    return bool(keys)
 
 
 def _first(tracer: Tracer, item: Callable[[Any], Any]) -> tuple[Any, int]:

@@ -189,7 +189,7 @@ class Growing(Items):
             self._stored("adding an item, after `pop`, `reverse` or `sort`, to")
         x = self.operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
-            self.refused("code under `checkpoint` that appends to")
+            self._stored("code under `checkpoint` that appends to")
         if self._level(recorder.blocks[recorder.first_block :]) is None:
             self.refused("a recursive or differentiated function that appends to")
         self._take_type(x)

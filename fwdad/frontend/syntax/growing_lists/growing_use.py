@@ -22,7 +22,7 @@ from fwdad.ir.symbol import Symbol
 
 def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     """``o.name``."""
-    if name not in METHODS:
+    if name not in METHODS or not hasattr(o.like, name):
         o.refused(f"`{name}` of")
     return Bound(o, name)
 
@@ -39,7 +39,7 @@ class Bound(OfFunction):
     def __init__(self, owner: Items, name: str) -> None:
         self.owner = owner
         self.name = name
-        self.like = getattr([], name)
+        self.like = getattr(owner.like(), name)
 
 
 def _call_bound(tracer: Tracer, f: Bound, args: Any, kwargs: Any) -> Any:
@@ -98,6 +98,8 @@ def _remove(xs: Any, item: Any) -> None:
 
 METHODS: dict[str, Callable[..., Any]] = {
     "append": _append,
+    "appendleft": lambda _tracer, o, x: o.append_left(x),
+    "popleft": lambda _tracer, o: o.pop(0),
     "count": lambda tracer, o, x: tracer.call(_count, (o, x), {}),
     "index": lambda tracer, o, x: tracer.call(_index, (o, x), {}),
     "remove": lambda tracer, o, x: tracer.call(_remove, (o, x), {}),

@@ -60,6 +60,7 @@ class Items(Refusing):
     """
 
     arrays = inner = False
+    like: type = list
     place: Any = None  # where it is made, if it grows
     type: Any = None  # that of its items, if it is to be known
 
@@ -79,7 +80,8 @@ class Items(Refusing):
 
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""
-        message = f"{what} a list that grows at run time cannot be traced: {INSTEAD}"
+        name = self.like.__name__
+        message = f"{what} a {name} that grows at run time cannot be traced: {INSTEAD}"
         raise UntraceableError(message, self.tracer.position.location())
 
     def _refused(self, *_args: Any) -> NoReturn:
