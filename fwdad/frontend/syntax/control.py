@@ -240,10 +240,10 @@ def content_at(o: Any, key: Any) -> Any:
     return o.get(key, UNBOUND)
 
 
-def may_be_rows(x: Any) -> bool:
+def _may_be_rows(x: Any) -> bool:
     """Whether the items of a list that grows when the program runs may be like this one."""
     if isinstance(x, tuple):
-        return all(map(may_be_rows, x))
+        return all(map(_may_be_rows, x))
     return isinstance(x, (Symbol, np.ndarray)) or number_type(x) is not None
 
 
@@ -261,7 +261,7 @@ def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any
     )
     error = NotOneBodyError(message, recorder.place())
     error.grows = type(o)
-    error.of_numbers = all(map(may_be_rows, (*a, *b)))
+    error.of_numbers = all(map(_may_be_rows, (*a, *b)))
     made, place = recorder.places.get(id(o), (None, None))
     error.place = place if made is o else None
     raise error

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from fwdad.errors import UntraceableError
-from fwdad.frontend.syntax.control import NotOneBodyError, may_be_rows
+from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.changing import stored_deque, stored_list
 from fwdad.frontend.syntax.growing_lists.growing import Growing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
@@ -79,7 +79,7 @@ def stored_instead(tracer: Tracer, x: Any, what: str) -> None:
         return
     message = f"{what} a list depends on a value that is not known when the program is traced"
     error = NotOneBodyError(message, tracer.position.location())
-    error.place, error.of_numbers = place, all(map(may_be_rows, x)) and _of_one_kind(x)
+    error.place, error.of_numbers = place, _fit(x)
     if not can_grow(tracer, error):
         return
     if recorder.ways is not None and recorder.ways.in_loop:
@@ -88,10 +88,20 @@ def stored_instead(tracer: Tracer, x: Any, what: str) -> None:
     raise ListGrows((place, "stored"), what)
 
 
-def _of_one_kind(items: list[Any]) -> bool:
-    """Whether numbers are all of the same kind: an int that became a float would be no index."""
+def _fit(items: list[Any]) -> bool:
+    """Whether memory can hold items: tuples of numbers, or numbers of one kind.
+
+    An int that became a float beside others would be no index any more.
+    """
     types = [x.type if type(x) is Symbol else number_type(x) for x in items]
-    return len({t.dtype.kind for t in types if t is not None}) < 2
+    kinds = {t.dtype.kind for t in types if t is not None}
+    return len(kinds) < 2 and all(map(_are_numbers, items))
+
+
+def _are_numbers(x: Any) -> bool:
+    if isinstance(x, tuple):
+        return all(map(_are_numbers, x))
+    return not x.is_array if type(x) is Symbol else number_type(x) is not None
 
 
 def can_grow(tracer: Tracer, error: UntraceableError) -> bool:
