@@ -127,7 +127,10 @@ GROUPS = {
     "frontend/calls/checkpointed_call": ("transforms/reverse/test_checkpoints.py",),
     "frontend/calls/grids": ("frontend/test_numpy_helpers.py",),
     "frontend/calls/growing_arrays": ("frontend/test_growing_lists.py",),
-    "frontend/calls/outputs": ("cases/world/test_compiled_effects.py",),
+    "frontend/calls/outputs": (
+        "cases/world/test_compiled_effects.py",
+        "frontend/test_printed_text.py",
+    ),
     "frontend/calls/*": ("frontend/test_programs.py", "frontend/test_numpy_sources.py"),
     "frontend/captures": ("frontend/test_captured_kinds.py",),
     "frontend/derivatives/pulled": ("frontend/test_pullbacks.py",),

@@ -9,6 +9,7 @@ from fwdad.core.recursion_limit import HigherLimit
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import InlineFound, RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
+from fwdad.frontend.syntax.early_ends import InTurnFound
 from fwdad.frontend.syntax.growing_lists.items import ListGrows
 from fwdad.frontend.syntax.growing_lists.making import fill_one_by_one
 from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
@@ -48,6 +49,8 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
             if found.place is None or (found.place in lists and found.item is None):
                 raise
             lists[found.place] = found.item
+        except InTurnFound as found:
+            lists[found.place] = found
         except RecursionFound as found:
             if id(found.key) in recursive:
                 raise UntraceableError("calls are nested too deeply to be traced") from found

@@ -48,6 +48,7 @@ from fwdad.frontend.derivatives import evaluators  # noqa: F401  (installs itsel
 from fwdad.frontend.nesting import refuse_deep
 from fwdad.frontend.results import Results
 from fwdad.frontend.retrace import until_traced
+from fwdad.frontend.syntax import left_generators
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.raising import AlwaysRaises, may_raise
@@ -179,6 +180,19 @@ def _program(f: Callable[..., Any], recorder: Recorder) -> Program:
     return program
 
 
+def _called(tracer: Interpreter, f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The result of the traced function; None of one that always raises."""
+    recorder, y = tracer.recorder, None
+    try:
+        y = tracer.call(f, args, kwargs)
+    except AlwaysRaises as raised:
+        if not any(may_raise(op) or op.writes() for op in walk(recorder.block)):
+            _raise(raised)
+        recorder.check(False, raised.exception, raised.arguments, raised.location)
+    left_generators.refuse(recorder)
+    return y
+
+
 def _trace(
     f: Callable[..., Any],
     flat: Flattened,
@@ -213,13 +227,7 @@ def _trace(
     for x in arguments:
         recorder.journal.own(container_of(x), namespace=not isinstance(x, (list, dict)))
     before = [copy.copy(container_of(x)) for x in arguments]
-    try:
-        y = tracer.call(f, call_args, call_kwargs)
-    except AlwaysRaises as raised:
-        if not any(may_raise(op) or op.writes() for op in walk(recorder.block)):
-            _raise(raised)
-        recorder.check(False, raised.exception, raised.arguments, raised.location)
-        y = None
+    y = _called(tracer, f, call_args, call_kwargs)
     recorder.examples.check_unwritten(recorder.block)
     rebuild = Results(recorder, arguments, before)
     rebuild.place = tracer.position.returned

@@ -183,6 +183,26 @@ def sorted_by_what_is_known_of_the_keys(x, y, z):
     return sorted(named.items()), pairs, rows, lengths, by_key
 
 
+@program((np.array([2.0, 0.0]),), (np.array([7.0, 5.0]),), (np.array([np.nan, 1.0]),))
+def types_of_what_is_compared(a):
+    named, same, number = Point(a[0], "a"), [a[0], "a"], a[1]
+    other = named
+    both = (a[0], "a") == (a[0], "a"), [a[0], 1] != [a[1], 1], (number,) == (number,)
+    return (
+        named == other,
+        named == Point(a[1], "a"),
+        both,
+        (a[0], "b") == (a[0], "a"),
+        same == same[:],
+    )
+
+
+@program((np.array([2.0, 0.0]),), (np.array([4.0, 3.0]),))
+def sorted_of_both_types(a):
+    least, _ = sorted([a[1], 5.0])
+    return least, sorted([a[1], a[0]]), 1 / least, sorted([3, 2.5, a.ndim * 1.0])
+
+
 @program((1.0, 2.0), (-3.0, 4.0), (0.0, 0.0))
 def any_and_all(x, y):
     return any([x > 0, y > 0]), all(t > 0 for t in (x, y)), any([]), all([])

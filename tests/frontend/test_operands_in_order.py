@@ -182,9 +182,21 @@ def item_of_a_tuple(x):
     return t[0].sum()
 
 
+def keys_of_a_dict(x):
+    order = []
+
+    def noted(k, v):
+        order.append(k)
+        return v
+
+    d = {noted(1.0, "a"): noted(2.0, x[0]), noted(3.0, "b"): noted(4.0, x[1])}
+    return d["a"] * d["b"] * (order[0] + 10 * order[1] + 100 * order[2] + 1000 * order[3])
+
+
 @pytest.mark.parametrize(
     "f",
     [
+        keys_of_a_dict,
         element_of_a_sum,
         element_in_a_sum,
         element,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import itertools
+import operator
 import types
 from typing import Any
 
@@ -202,11 +204,11 @@ def _arange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 @handler(np.fromiter)
 def _fromiter(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     bound = dict(zip(("iter", "dtype", "count"), args, strict=False)) | kwargs
-    items = list(hooks.iterate(bound["iter"]))
-    count = bound.get("count", -1)
-    if not is_active(items):
-        return np.fromiter(items, bound["dtype"], count)
-    return make_array(items if count < 0 else items[:count], bound["dtype"])
+    count = operator.index(bound.get("count", -1))
+    items = list(itertools.islice(hooks.iterate(bound["iter"]), None if count < 0 else count))
+    if not is_active(items) or len(items) < count:  # NumPy raises
+        return np.fromiter(map(primal_part, items), bound["dtype"], count)
+    return make_array(items, bound["dtype"])
 
 
 @handler(np.full)

@@ -100,8 +100,8 @@ class ClassCalls:
                 return instance
             if new is not object.__new__:
                 message = (
-                    f"{cls.__name__} defines __new__, which cannot be traced: make the object "
-                    "outside, and pass it as an argument"
+                    f"{cls.__name__} defines __new__, which cannot be traced: compute what is "
+                    "needed of it outside, and pass the numbers, arrays, lists or dicts"
                 )
                 raise UntraceableError(message, self.position.location())
             instance = self._blank(cls)

@@ -213,7 +213,7 @@ def _gathered(tracer: Tracer, held: list[Any], places: list[Any]) -> list[Any]:
         types |= {(x.type.dtype, x.type.python) for x in symbols}
         array = tracer.call(np.array, (list(held),), {})
         items = [tracer.recorder.load(array, k) for k in places]
-        if any(python for _, python in types):
+        if all(python for _, python in types):  # beside NumPy's, they are NumPy's
             convert = {"b": bool, "i": int, "f": float}[array.dtype.kind]
             items = [tracer.recorder.apply(convert, (item,), {}) for item in items]
         return items

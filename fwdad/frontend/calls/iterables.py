@@ -13,7 +13,7 @@ import numpy as np
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.calls.tables import BUILTINS, builtin
-from fwdad.frontend.syntax import iteration
+from fwdad.frontend.syntax import early_ends, iteration
 from fwdad.frontend.syntax.control import branch
 from fwdad.frontend.syntax.growing_lists import filled
 from fwdad.frontend.syntax.growing_lists.growing_use import extreme, summed
@@ -239,26 +239,12 @@ BUILTINS[min] = _extreme("min", operator.lt)
 
 @builtin(any)
 def _any(tracer: Tracer, xs: Any) -> Any:
-    return _joined(tracer, xs, operator.or_, start=False)
+    return early_ends.met(tracer, xs, tracer.truth)
 
 
 @builtin(all)
 def _all(tracer: Tracer, xs: Any) -> Any:
-    return _joined(tracer, xs, operator.and_, start=True)
-
-
-def _joined(tracer: Tracer, xs: Any, function: Any, *, start: bool) -> Any:
-    joined: Any = start
-    for x in iteration.items(tracer, xs):
-        condition = tracer.truth(x)
-        if type(condition) is not Symbol:
-            if condition is not start:
-                return condition
-        elif joined is start:
-            joined = condition
-        else:
-            joined = tracer.recorder.apply(function, (joined, condition), {})
-    return tracer.values.python_bool(joined)
+    return early_ends.met(tracer, xs, tracer.truth, at=False)
 
 
 @builtin(tuple.__new__)

@@ -17,6 +17,7 @@ from fwdad.frontend.calls.tables import builtin, method
 from fwdad.frontend.numpy_sources.row_by_row import check_apart
 from fwdad.frontend.numpy_sources.steps import arange_of_values
 from fwdad.frontend.numpy_sources.table import known, refuse
+from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import Iterator
@@ -110,7 +111,11 @@ for _function in functions_with(lambda record: record.reduction is not None):
 
 @builtin(np.fromiter)
 def _fromiter(tracer: Tracer, iter: Any, dtype: Any, count: Any = -1, **_options: Any) -> Any:  # noqa: A002  (NumPy's name)
-    items, count = tracer.call(list, (iter,), {}), tracer.values.known(count)
+    count = tracer.values.known(count)
+    if count < 0:
+        items = tracer.call(list, (iter,), {})
+    else:
+        items = iteration.first_items(tracer, iter, count)
     if isinstance(items, Items):
         items = items.rows()
     if count > len(items):

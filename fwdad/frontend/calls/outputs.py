@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fwdad.core.containers import of_class
 from fwdad.eager.calls.effectful import effect, is_file
 from fwdad.errors import Location, UntraceableError, is_library_file, type_in_words
 from fwdad.frontend.calls.kinds import mentions_symbols
@@ -31,14 +32,21 @@ def put_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def render(function: Callable[..., Any], *args: Any) -> Any:
-    """A text that is made when the program runs; an operand holds it followed by its parts."""
+    """What is made when the program runs, as texts are: an operand holds it before its parts."""
     return function(*map(_said, args))
 
 
 def _said(x: Any) -> Any:
-    if type(x) is tuple and x and x[0] is render:
-        return render(*x[1:])
-    return x
+    if type(x) is tuple:
+        return render(*x[1:]) if x and x[0] is render else tuple(map(_said, x))
+    if type(x) is list:
+        return list(map(_said, x))
+    return {key: _said(item) for key, item in x.items()} if type(x) is dict else x
+
+
+def _named(cls: Any, *items: Any) -> Any:
+    """A tuple of a class that names its items."""
+    return of_class(cls, items)
 
 
 def emit(tracer: Tracer, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
@@ -92,13 +100,17 @@ def _operand(tracer: Tracer, function: Any, x: Any) -> Any:
         return x
     if isinstance(x, os.PathLike):
         return os.fspath(x)
-    if type(x) is Symbol or not mentions_symbols(x):
-        return tracer.recorder.operand(x)
-    if type(x) in (tuple, list):
+    if isinstance(x, tuple):
         items = [_operand(tracer, function, item) for item in x]
-        return tuple(items) if type(x) is tuple else items
+        return tuple(items) if type(x) is tuple else (render, _named, type(x), *items)
+    if type(x) is list:
+        return [_operand(tracer, function, item) for item in x]
     if type(x) is dict:
         return {key: _operand(tracer, function, item) for key, item in x.items()}
+    if type(x) is range:
+        return (render, range, x.start, x.stop, x.step)
+    if not isinstance(x, (list, dict)) and (type(x) is Symbol or not mentions_symbols(x)):
+        return tracer.recorder.operand(x)
     message = (
         f"{function_name(function)} is given {type_in_words(x)} made in the traced function: "
         "under jit only numbers, arrays, strings and lists of these can be printed, logged or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +74,8 @@ class Assignments:
     def _unpack(self, target: ast.Tuple | ast.List, value: Any) -> None:
         names = target.elts
         starred = [k for k, t in enumerate(names) if isinstance(t, ast.Starred)]
-        items = iteration.items(self.tracer, value)
+        most = math.inf if starred else len(names) + 1  # of an iterator, Python asks for no more
+        items = iteration.first_items(self.tracer, value, most)
         if starred:
             (k,) = starred
             after = len(names) - k - 1

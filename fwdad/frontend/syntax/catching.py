@@ -18,6 +18,7 @@ from typing import Any
 
 from fwdad.errors import Location, UntraceableError
 from fwdad.frontend.calls.kinds import mentions_symbols
+from fwdad.frontend.syntax import left_generators
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import Maybe
 from fwdad.ir.builder.heap_journal import Region, set_content
@@ -51,6 +52,7 @@ class Catcher:
         self.depth = len(recorder.journal.regions)
         self.held: dict[str, Any] = {}  # what was raised inside branches and loops
         self.exceptions: dict[str, Any] = {}
+        self.pending = set(recorder.pending)
         recorder.journal.own(self.held, namespace=True)
 
     def bind(self, recorder: Recorder, raised: AlwaysRaises) -> None:
@@ -101,6 +103,7 @@ def find(recorder: Recorder, raised: AlwaysRaises) -> Catcher | None:
     """The ``try`` that catches an exception; None if a region in between cannot be left."""
     for catcher in reversed(recorder.catchers):
         if raised.is_a(catcher.wanted):
+            left_generators.refuse(recorder, catcher.pending)
             between = recorder.journal.regions[catcher.depth :]
             return catcher if all(region.passes for region in between) else None
     return None

@@ -114,7 +114,7 @@ class Comprehensions:
     def _frame_inside(self, outer: Frame, clauses: list[ast.comprehension]) -> Frame:
         """A frame with a comprehension's own names, which sees those around it."""
         frame = Frame(outer.node, outer.filename, outer.globals, outer=outer, classes=outer.classes)
-        self.recorder.journal.own(frame.locals, namespace=True)
+        self.recorder.journal.own_resumed(frame.locals)
         for clause in clauses:
             for name in ast.walk(clause.target):
                 if isinstance(name, ast.Name):

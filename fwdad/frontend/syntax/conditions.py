@@ -11,10 +11,11 @@ import numpy as np
 
 from fwdad.core.operators import OPERATORS
 from fwdad.errors import UntraceableError
-from fwdad.frontend.syntax import iteration, iterators, static_arrays
+from fwdad.frontend.syntax import early_ends, iteration, iterators, static_arrays
 from fwdad.frontend.syntax.control import branch, truth
 from fwdad.frontend.syntax.growing_lists.growing_use import contains
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.iterators import ITERATORS
 from fwdad.frontend.syntax.lengths import length_of_range
 from fwdad.frontend.syntax.raising import native
 from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
@@ -231,8 +232,10 @@ class Conditions:
             return self.values.python_bool(
                 self.truth(self.tracer.call(method, (container, item), {}))
             )
-        if iteration.is_lazy(self.tracer, container):
-            return self._is_met(container, item)
+        if isinstance(container, ITERATORS) or iteration.is_lazy(self.tracer, container):
+            return early_ends.met(
+                self.tracer, container, lambda x: self.truth(self.compare(ast.Eq(), item, x))
+            )
         if is_static_array(container):
             return static_arrays.operated(self.tracer, operator.contains, container, item)
         if isinstance(container, np.ndarray):
@@ -269,17 +272,6 @@ class Conditions:
             return maybe.flag
         return native(operator.contains, container, item)
 
-    def _is_met(self, xs: Any, item: Any) -> bool:
-        """Whether an iterator returns an item; it is then advanced past the item."""
-        for x in iteration.walk(self.tracer, xs):
-            same = self.truth(self.tracer.binary(operator.eq, item, x))
-            if type(same) is Symbol:
-                message = "`in` on an iterator over values cannot be traced: make a list of it"
-                raise UntraceableError(message, self.position.location())
-            if same:
-                return True
-        return False
-
     def in_order(self, function: Any, a: Any, b: Any) -> Any:
         """``a < b`` and the like of two tuples or lists: the first items that differ decide."""
         strict = operator.lt if function in (operator.lt, operator.le) else operator.gt
@@ -314,7 +306,7 @@ class Conditions:
             return False
         found: Any = True
         for x, y in zip(a, b, strict=True):
-            if _same_length(x, y):
+            if x is y or _same_length(x, y):
                 continue
             same = self.truth(self.tracer.binary(operator.eq, x, y))
             if type(same) is not Symbol:
@@ -324,7 +316,7 @@ class Conditions:
                 found = same
             else:
                 found = self.recorder.apply(operator.and_, (found, same), {})
-        return found
+        return self.values.python_bool(found)
 
     def negated(self, held: Any) -> Any:
         if type(held) is not Symbol:

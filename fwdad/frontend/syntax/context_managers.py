@@ -39,6 +39,11 @@ _QUIET = (np.errstate, warnings.catch_warnings, contextlib.nullcontext, *_LOCKS)
 """Managers that do nothing at their ends that the program could see."""
 
 
+def acts(manager: Any) -> bool:
+    """Whether a manager does something at its end that the program could see."""
+    return not isinstance(manager, _QUIET)
+
+
 class OfGenerator(OfTrace):
     """The manager that a function under ``contextlib.contextmanager`` returns.
 

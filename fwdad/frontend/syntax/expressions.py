@@ -61,7 +61,8 @@ class Expressions:
             if key is None:
                 result.update(self.tracer.evaluate(value))
             else:
-                result[self.values.known(self.tracer.evaluate(key))] = self.tracer.evaluate(value)
+                name = self.values.known(self.tracer.evaluate(key))
+                result[name] = self.tracer.evaluate(value)
         return self.recorder.journal.fresh(result)
 
     def eval_JoinedStr(self, node: ast.JoinedStr) -> Any:

@@ -44,6 +44,7 @@ class Frame:
     names: Names = field(default_factory=lambda: Names())
     owner: Any = None  # __class__ of a method, for super()
     captured: bool = False  # by a function that was defined in it
+    items: Any = None  # of a generator function: the iterator that the call returns
     caller: tuple[Frame | None, Any] = (None, None)  # and where it was called itself
 
     def home(self, name: str) -> Frame | None:

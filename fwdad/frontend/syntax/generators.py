@@ -17,7 +17,7 @@ import numpy as np
 from fwdad.eager.lifting.source import children_of
 from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED, builtin
-from fwdad.frontend.syntax import catching, context_managers, iteration
+from fwdad.frontend.syntax import catching, context_managers, iteration, left_generators
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.attributes import refuse_attribute
 from fwdad.frontend.syntax.blocks import Blocks
@@ -75,7 +75,10 @@ class Generators:
 
     def generator(self, frame: Frame, node: Any, key: Any) -> Iterator:
         """The result of a call of a generator function."""
-        return Iterator(self.tracer, resumed(self.tracer, frame, key, self._executed(frame, node)))
+        self.recorder.journal.own_resumed(frame.locals)
+        run = resumed(self.tracer, frame, key, self._executed(frame, node))
+        frame.items = Iterator(self.tracer, run, self.position.called_at)
+        return frame.items
 
     def _executed(self, frame: Any, node: ast.FunctionDef) -> _Items:
         """The body of a generator function, executed as a generator."""
@@ -110,17 +113,7 @@ class Generators:
         elif isinstance(node, ast.While):
             yield from self._while(node)
         elif isinstance(node, ast.Try) and not node.handlers:
-            ops = self.recorder.block.ops
-            before = len(ops)
-            try:
-                yield from self._block([*node.body, *node.orelse])
-            except AlwaysRaises:
-                self.blocks.run_block(node.finalbody)
-                raise
-            end = len(ops)
-            # either the generator raises, or its caller between two items
-            jumps, place = (yield from self._finally(node.finalbody)), self.position.place_of(node)
-            refuse_vanishing(self.recorder, ops[before:end], ops[end:], place, replaces=jumps)
+            yield from self._try(node)
         elif isinstance(node, ast.With):
             yield from self._with(node.items, node)
         elif isinstance(node, ast.Expr):
@@ -138,6 +131,21 @@ class Generators:
                 "a `yield` in this statement cannot be traced: write it as a statement by itself"
             )
             raise UntraceableError(message, self.position.place_of(node))
+
+    def _try(self, node: ast.Try) -> _Items:
+        ops, place = self.recorder.block.ops, self.position.place_of(node)
+        before, raised = len(ops), None
+        try:
+            with left_generators.inside(self.recorder, self.position.frame.items, place):
+                yield from self._block([*node.body, *node.orelse])
+        except AlwaysRaises as error:
+            raised = error
+        end = len(ops)
+        # either the generator raises, or its caller between two items
+        jumps = yield from self._finally(node.finalbody)
+        refuse_vanishing(self.recorder, ops[before:end], ops[end:], place, replaces=jumps)
+        if raised is not None and not jumps:
+            raise raised
 
     def _finally(self, statements: list[ast.stmt]) -> Generator[Any, Any, bool]:
         """Execute ``finally``, deferring an earlier jump; returns whether it jumps itself."""
@@ -158,26 +166,38 @@ class Generators:
             return (yield None if node.value is None else self.tracer.evaluate(node.value))
         if isinstance(node, ast.YieldFrom):
             inner = iteration.iterator(self.tracer, self.tracer.evaluate(node.value))
-            sent = None
-            while True:
-                try:
-                    item = inner.advance(self.tracer, sent)
-                except Ended as end:
-                    return end.value
-                sent = yield item
+            with left_generators.running(self.position.frame.items, inner):
+                return (yield from self._from(inner))
         message = (
             "a `yield` inside an expression cannot be traced: assign its value to a name first"
         )
         raise UntraceableError(message, self.position.place_of(node))
 
+    def _from(self, inner: Iterator) -> _Items:
+        """What ``yield from`` yields, and its value."""
+        sent = None
+        while True:
+            try:
+                item = inner.advance(self.tracer, sent)
+            except Ended as end:
+                return end.value
+            try:
+                sent = yield item
+            except AlwaysRaises as raised:
+                if inner.called_at is not None:
+                    inner.leave(self.tracer, raised)
+                raise
+
     def _for(self, node: ast.For) -> _Items:
         self.loops.start_loop()
-        for k, item in enumerate(iteration.walk(self.tracer, self.tracer.evaluate(node.iter))):
-            self._count(k, node)
-            self.assignments.assign(node.target, item)
-            yield from self._block(node.body)
-            if self._known(self.loops.leaving(), node):
-                break
+        iterable = self.loops.iterable(node)
+        with self.loops.closing(node, iterable):
+            for k, item in enumerate(iteration.walk(self.tracer, iterable)):
+                self._count(k, node)
+                self.assignments.assign(node.target, item)
+                yield from self._block(node.body)
+                if self._known(self.loops.leaving(), node):
+                    break
         yield from self._end(node)
 
     def _while(self, node: ast.While) -> _Items:
@@ -208,7 +228,12 @@ class Generators:
             yield from self._block(node.body)
             return
         manager = self.tracer.evaluate(items[0].context_expr)
-        with self.managers.entered(items[0], node, manager):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.managers.entered(items[0], node, manager))
+            if context_managers.acts(manager):
+                place = self.position.place_of(node)
+                of = self.position.frame.items
+                stack.enter_context(left_generators.inside(self.recorder, of, place))
             yield from self._with(items[1:], node)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 import types
 from collections import deque
 from collections.abc import Callable
@@ -51,7 +52,8 @@ class Steps:
     ``item`` returns the item for a counter of ``span`` (start, stop, step), or for a position if
     not ``one_body``, which says that one body serves all items. ``more`` tells whether there is a
     k-th item when its turn has come; without it ``length`` does. ``unchanged`` refuses what has
-    changed and cannot be followed.
+    changed and cannot be followed. ``pending`` tells whether a generator would have something to do
+    if it were left now.
     """
 
     length: Any
@@ -60,6 +62,7 @@ class Steps:
     one_body: bool
     more: Callable[[int], bool] | None = None
     unchanged: Callable[[], None] = lambda: None
+    pending: Callable[[], bool] = lambda: False
 
 
 @dataclass
@@ -232,7 +235,8 @@ def _one_by_one(tracer: Tracer, x: Iterator) -> Steps:
             return False
         return True
 
-    return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more)
+    pending = lambda: x.pending  # noqa: E731
+    return Steps(None, lambda _: held[0], (0, 0, 1), one_body=False, more=more, pending=pending)
 
 
 def _use(tracer: Tracer, x: Any) -> None:
@@ -318,6 +322,21 @@ def iterator(tracer: Tracer, x: Any) -> Iterator:
         return Iterator(tracer, walk(tracer, x))
     x.begun = Iterator(tracer, walk(tracer, replace(x)))
     return x.begun
+
+
+def first_items(tracer: Tracer, x: Any, number: float) -> list[Any]:
+    """The first items of an iterator, which is asked for no more; all of another iterable."""
+    x = iterable(tracer, x)
+    if number == math.inf or not isinstance(x, (Iterator, *ITERATORS)):
+        return items(tracer, x)
+    run = iterator(tracer, x)
+    taken: list[Any] = []
+    while len(taken) < number:
+        try:
+            taken.append(run.advance(tracer))
+        except Ended:
+            break
+    return taken
 
 
 def listed(tracer: Tracer, x: Any) -> Any:

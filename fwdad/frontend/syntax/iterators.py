@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fwdad.errors import UntraceableError
+from fwdad.errors import Location, UntraceableError
 from fwdad.frontend.syntax.raising import AlwaysRaises
 from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import UNBOUND
 
 
 class Ended(Exception):  # noqa: N818  (no error: there are no more items)
@@ -26,14 +27,24 @@ class Iterator(OfTrace):
     """An iterator of the traced program, each of whose items is traced when it is asked for.
 
     Its position is known if it is used in one place: in the loop or branch in which it was made, or
-    inside a branch that is the last to use it.
+    inside a branch that is the last to use it. ``called_at`` is where a generator function was
+    called that it is the result of, ``statements`` are those that this is inside of, and which do
+    something at their ends, and ``inner`` the generators that it runs and nobody else has.
     """
 
-    def __init__(self, tracer: Tracer, run: Any) -> None:
+    def __init__(self, tracer: Tracer, run: Any, called_at: Location | None = None) -> None:
         self._run = run
         regions = tracer.recorder.journal.regions
-        self._place = regions[-1] if regions else None
+        self._place: Any = regions[-1] if regions else None
         self._busy = False
+        self.called_at = called_at
+        self.statements: list[str] = []
+        self.inner: list[Iterator] = []
+
+    @property
+    def pending(self) -> bool:
+        """Whether a generator would have something to do if it were left now."""
+        return bool(self.statements) or any(items.pending for items in self.inner)
 
     def advance(self, tracer: Tracer, sent: Any = None) -> Any:
         """The next item; raises ``Ended`` if there is none.
@@ -41,6 +52,8 @@ class Iterator(OfTrace):
         ``UntraceableError`` if the iterator's position depends on a value.
         """
         self._move(tracer)
+        for watch in tracer.recorder.journal.watches:
+            watch.advanced.append(self)
         self._busy = True
         try:
             return next(self._run) if sent is None else self._run.send(sent)
@@ -60,6 +73,13 @@ class Iterator(OfTrace):
         except StopIteration:
             raise AlwaysRaises(RuntimeError, ("generator didn't stop after throw()",)) from None
 
+    def leave(self, tracer: Tracer, raised: AlwaysRaises) -> None:
+        """Pass on to a generator what is raised in the one that yields from it."""
+        if raised.is_a(GeneratorExit):
+            self.close(tracer)
+        else:
+            self.throw(tracer, raised)
+
     def close(self, tracer: Tracer) -> None:
         """Close a generator at its current ``yield``."""
         self._move(tracer)
@@ -72,6 +92,10 @@ class Iterator(OfTrace):
             return
         else:
             raise AlwaysRaises(RuntimeError, ("generator ignored GeneratorExit",))
+
+    def lose(self) -> None:
+        """Note that the position depends on values from now on."""
+        self._place = UNBOUND
 
     def _move(self, tracer: Tracer) -> None:
         if self._busy:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import operator
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fwdad.core.reentrant_context import EnteredTwice
 from fwdad.errors import UntraceableError, is_library_file
-from fwdad.frontend.syntax import catching, iteration
+from fwdad.frontend.syntax import catching, iteration, iterators, left_generators
 from fwdad.frontend.syntax.assignments import Assignments
 from fwdad.frontend.syntax.blocks import Blocks
 from fwdad.frontend.syntax.control import NotOneBodyError, branch, join_sides, negation
@@ -144,9 +145,39 @@ class Loops:
         self.recorder.journal.bind(self.position.frame.locals, "$stop", True)
 
     def run_For(self, node: ast.For) -> None:
+        iterable = self.iterable(node)
+        self.start_loop()
+        with self.closing(node, iterable):
+            self._run_over(node, iterable)
+        self._end_loop(node.orelse)
+
+    def iterable(self, node: ast.For) -> Any:
+        """What a loop goes over."""
         iterable = self.tracer.evaluate(node.iter)
         self.position.at(node)
-        self.start_loop()
+        return iteration.iterable(self.tracer, iterable)
+
+    @contextlib.contextmanager
+    def closing(self, node: ast.For, iterable: Any) -> Iterator[None]:
+        """Close a generator that nobody has but a loop, where this is left."""
+        called = self.position.location_of(node.iter), self.position.location_of(node)
+        only_here = isinstance(iterable, iterators.Iterator) and iterable.called_at in called
+
+        def leave() -> None:
+            if only_here and iterable.pending:
+                self.position.at(node)
+                left_generators.close(self.tracer, iterable)
+
+        inner = self.position.frame.items if only_here else None
+        try:
+            with left_generators.running(inner, iterable):
+                yield
+        except AlwaysRaises:
+            leave()
+            raise
+        leave()
+
+    def _run_over(self, node: ast.For, iterable: Any) -> None:
         steps = iteration.steps(self.tracer, iterable)
         once = isinstance(steps.length, int) and steps.length == 1
         if once or not steps.one_body:
@@ -168,7 +199,6 @@ class Loops:
         steps.unchanged()
         if self.position.frame.locals["$break"] is False:
             iteration.end(self.tracer, iterable)
-        self._end_loop(node.orelse)
 
     def _run_unrolled(
         self, node: ast.For, steps: iteration.Steps, body: Any, error: UntraceableError
@@ -269,6 +299,25 @@ class Loops:
         self.recorder.journal.bind(local_names, "$continue", False)
         return self.blocks.any_of(flags)
 
+    def _known_leaving(self, node: ast.For, leaving: Symbol) -> bool:
+        """Whether the loop is left, as far as the example decides that."""
+        message = (
+            "whether a generator is left inside a `try` or `with`, whose end is run there, depends "
+            "on a value, which cannot be traced: make a list of its items first"
+        )
+        local_names = self.position.frame.locals
+        self.position.at(node.iter)
+        if not self.values.decided(leaving, message):
+            self._start_iteration()
+            return False
+        if self.values.decided(local_names["$return"], message):
+            self.recorder.journal.bind(local_names, "$break", False)
+            self.blocks.has_returned()
+        else:
+            self.recorder.journal.bind(local_names, "$return", False)
+            self.recorder.journal.bind(local_names, "$break", True)
+        return True
+
     def left(self) -> Any:
         """Whether an iteration of a loop with one body was the last one."""
         recorder = self.recorder
@@ -340,6 +389,8 @@ class Loops:
             self.assignments.assign(node.target, steps.item(k))
             self.blocks.run_block(node.body)
             leaving = self.leaving()
+            if type(leaving) is Symbol and steps.pending():
+                leaving = self._known_leaving(node, leaving)
             if leaving is False:
                 run(k + 1, nested)
             elif leaving is not True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fwdad.errors import Location
-from fwdad.frontend.syntax import catching
+from fwdad.frontend.syntax import catching, left_generators
 from fwdad.frontend.syntax.control import (
     NotOneBodyError,
     branch,
@@ -152,7 +152,7 @@ def _trace_body(
     counter = Symbol(Value(INT), recorder) if span is not None else None
     params = [Symbol(Value(t), recorder) for t in carried.types]
     recorder.definitions.carried.update(p.value for p in params)
-    test_block = None
+    test_block, pending = None, set(recorder.pending)
     with recorder.region(block) as region:
         region.repeats = True
         carried.bind(recorder, params)
@@ -171,6 +171,7 @@ def _trace_body(
             test_block.results.append(recorder.operand(goes_on))
         block.params = [counter.value] if counter is not None else []
         leaves = _of_first(recorder, carried, block, lambda: body(counter))
+        left_generators.refuse(recorder, pending)
         if recorder.journal.regions[-1] is not region:  # of a comprehension, say
             message = "an exception that is caught outside the loop may end it"
             raise NotOneBodyError(message, recorder.place())

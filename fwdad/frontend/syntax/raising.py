@@ -27,6 +27,7 @@ from fwdad.ir.ops import (
     Update,
     type_of_operand,
 )
+from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.types import Number, Size
 from fwdad.ops import Risk
 
@@ -124,10 +125,11 @@ class BodyRaises(TraceControl):
 def exceptions_of(op: Op) -> set[type[BaseException]]:
     """The exceptions that an operation may raise when it runs; ``Exception`` stands for any."""
     inside = {e for b in op.blocks() for o in b.ops for e in exceptions_of(o)}
-    return inside | set(_own(op))
+    return inside | set(own_exceptions(op))
 
 
-def _own(op: Op) -> tuple[type[BaseException], ...]:
+def own_exceptions(op: Op, resolved: Callable[[Any], Any] = lambda t: t) -> tuple[Any, ...]:
+    """The same without those of the blocks inside; ``resolved`` gives types known lengths."""
     if isinstance(op, Check):
         return (op.exception if isinstance(op.exception, type) else type(op.exception),)
     if isinstance(op, Call):
@@ -143,16 +145,16 @@ def _own(op: Op) -> tuple[type[BaseException], ...]:
             return ()
         return _RAISED.get(op.function, (Exception,)) if numbers else (Exception,)
     if isinstance(op, Load):
-        return () if _is_inside(op) else (IndexError,)
+        return () if _is_inside(op, resolved(op.array.type)) else (IndexError,)
     if isinstance(op, (Store, Update)):
         t = type_of_operand(op.value)
         return (IndexError,) if isinstance(t, Number) else (IndexError, ValueError, TypeError)
     return ()
 
 
-def _is_inside(op: Load) -> bool:
+def _is_inside(op: Load, t: Any) -> bool:
     """Whether an index is in bounds; an unknown length of an input is at least two."""
-    index, shape = op.index, op.array.type.shape
+    index, shape = op.index, t.shape
     if len(index) > len(shape) or not all(type(i) is int for i in index):
         return False
     lengths = [2 if isinstance(n, Size) and n.origin is not None else n for n in shape]
@@ -182,9 +184,9 @@ def refuse_vanishing(
     ends the program at once: output or stores of the end would be missing, as would an exception or
     a jump that ``replaces`` the body's.
     """
-    if not _holds(body, lambda op: isinstance(op, Check)):
+    if not has_check(body):
         return
-    if replaces or _holds(end, lambda op: isinstance(op, Check)):
+    if replaces or has_check(end):
         what = "an exception, `return`, `break` or `continue`"
     elif _holds(end, lambda op: isinstance(op, Effect) or writes_outside(recorder, op)):
         what = "output, or a store into an array from outside,"
@@ -202,6 +204,11 @@ def writes_outside(recorder: Recorder, op: Op) -> bool:
     """Whether an operation writes into memory that the program has not made."""
     owners = {root for v in op.writes() for root in recorder.definitions.owners(v)}
     return any(recorder.definitions.made_by(root) is None for root in owners)
+
+
+def has_check(ops: list[Op]) -> bool:
+    """Whether there is a check of the program's; where it takes another way, another tape runs."""
+    return _holds(ops, lambda op: isinstance(op, Check) and op.exception is not OtherWayError)
 
 
 def _holds(ops: list[Op], wanted: Callable[[Op], bool]) -> bool:

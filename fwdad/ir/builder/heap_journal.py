@@ -41,6 +41,16 @@ class Region:
             set_content(o, before)
 
 
+class Watch:
+    """What is changed while it is on the journal's list of watches, and may be seen elsewhere."""
+
+    def __init__(self) -> None:
+        self.made: set[int] = set()
+        self.unseen: set[int] = set()  # namespaces whose changes do not count
+        self.touched = False
+        self.advanced: list[Any] = []  # iterators, one of whose items was asked for
+
+
 class Journal:
     """The containers that the traced program has created, and changes to them."""
 
@@ -49,9 +59,13 @@ class Journal:
         self._own: dict[int, Any] = {}
         self._namespaces: set[int] = set()
         self._buried: list[Any] = []  # kept, so that no other object gets its address
+        self.watches: list[Watch] = []
+        self.resumed: set[int] = set()  # namespaces of generators and comprehensions
 
     def touch(self, o: Any) -> None:
         """Save the content of a container that is about to change."""
+        for watch in self.watches:
+            watch.touched |= id(o) not in watch.made and id(o) not in watch.unseen
         if self.regions:
             region = self.regions[-1]
             if id(o) not in region.saved and id(o) not in region.fresh:
@@ -63,10 +77,22 @@ class Journal:
         The names of a namespace may be bound on some paths only.
         """
         self._own[id(o)] = o
+        for watch in self.watches:
+            watch.made.add(id(o))
         if namespace:
             self._namespaces.add(id(o))
         if self.regions:
             self.regions[-1].fresh.add(id(o))
+
+    def own_resumed(self, o: Any) -> None:
+        """Note the names of a generator or comprehension, which nobody sees between its items."""
+        self.own(o, namespace=True)
+        self.resumed.add(id(o))
+
+    def end_watch(self, watch: Watch) -> None:
+        """Watch no more, if that has begun."""
+        if watch in self.watches:
+            self.watches.remove(watch)
 
     def disown(self, o: Any) -> None:
         """Forget a namespace that is no longer reachable."""

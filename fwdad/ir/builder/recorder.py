@@ -111,6 +111,8 @@ class Recorder:
         self.split = 0  # how many arrays in loops became numbers
         self.turns = False  # whether it is written down where a reverse pass begins
         self.generators: dict[int, tuple[Any, Any]] = {}  # of random numbers, and where made
+        self.pending: dict[str, Any] = {}  # places of statements that generators are inside of
+        self.journal.own(self.pending, namespace=True)
         self.answered: Apply | None = None  # a call whose result is known: it is not written again
         self.alone: set[Value] = set()  # inputs that must not share memory: a copy is written into
         self.copied: set[Value] = set()  # of those: inputs whose copy's layout is observable

@@ -102,6 +102,79 @@ _OUTSIDE = (
 )
 
 
+_LEFT = (
+    "a generator that is left inside a `try` with `finally`, or a `with` that does something at "
+    "its end, but by the loop `for v in g()` over its call"
+)
+
+
+@refuses(_LEFT, 1.0, part="a generator is left")
+def generator_dropped(x):
+    log = []
+
+    def own():
+        try:  # here
+            yield x
+        finally:
+            log.append(x)
+
+    return next(own()) + sum(log)
+
+
+@refuses("one that is left there by a value", 1.0, part="whether a generator is left")
+def generator_left_by_a_value(x):
+    log = []
+
+    def own():
+        try:
+            yield x
+            yield 2 * x
+        finally:
+            log.append(x)
+
+    for v in own():  # here
+        if v > 0.5:
+            break
+    return v + sum(log)
+
+
+@refuses("one that is left there and may raise an exception at its end", 1.0, part="reports that")
+def generator_that_raises_at_its_end(x):
+    def own():
+        try:
+            yield x
+        finally:
+            if x > 5:
+                raise KeyError
+
+    for v in own():  # here
+        break
+    return v
+
+
+@refuses(
+    "`any`, `all` or `in` of more than 64 tests that bind names, write, print or may raise, each "
+    "by a value",
+    np.ones(70),
+    part="more than 64 tests",
+)
+def many_witnesses(a):
+    if any((w := v) > 1.5 for v in a):  # here
+        return w
+    return 0.0
+
+
+@refuses(
+    "an iterator that is used again after `any`, `all` or `in` of it",
+    V,
+    part="its position would depend",
+)
+def rest_after_any(a):
+    it = iter(a)
+    found = any(v > 1.0 for v in it)
+    return sum(it) + found  # here
+
+
 @refuses(_OUTSIDE, np.ones(65), part="its position would depend")
 def iterator_from_outside(a):
     it = iter(a)
