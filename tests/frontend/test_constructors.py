@@ -1,6 +1,8 @@
 """Objects of an installed package's classes, made in f: their constructors run at each call."""
 
+import calendar
 import contextlib
+import dataclasses
 import io
 import pprint
 import typing
@@ -226,7 +228,7 @@ def test_classes_of_protocols(monkeypatch):
 
 def test_pprint_goes_where_print_goes():
     def f(x):
-        pprint.pprint({"a": [1, 2]})
+        pprint.pprint({"a": [1, 2]})  # noqa: T203
         pprint.pp({"x": x})
         return x
 
@@ -235,3 +237,46 @@ def test_pprint_goes_where_print_goes():
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 fast(x)
             assert out.getvalue() == f"{{'a': [1, 2]}}\n{{'x': {x}}}\n"
+
+
+def test_what_a_function_of_pythons_library_prints():
+    def f(x):
+        calendar.prmonth(2024, 2)
+        return x
+
+    for fast in (fwdad.jit(f, backend="numpy"), fwdad.grad(f)):
+        for _ in range(3):
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                fast(1.0)
+            assert "February 2024" in out.getvalue()
+
+
+@dataclasses.dataclass
+class ToldError(ValueError):
+    x: float
+    k: float = dataclasses.field(default_factory=lambda: FACTOR)
+
+
+class ToldNewError(ValueError):
+    def __new__(cls, x):
+        made = super().__new__(cls, x)
+        made.k = FACTOR
+        return made
+
+    def __init__(self, x):
+        super().__init__(x)
+        self.x = x
+
+
+@pytest.mark.parametrize("cls", [ToldError, ToldNewError])
+def test_exceptions_of_the_users(monkeypatch, cls):
+    def f(x):
+        try:
+            raise cls(x)
+        except ValueError as error:
+            return error.x * error.k
+
+    fast, gradient = fwdad.jit(f, backend="numpy"), fwdad.grad(f)
+    for k in (2.0, 5.0):
+        monkeypatch.setitem(globals(), "FACTOR", k)
+        assert (fast(3.0), gradient(3.0)) == (3.0 * k, k)

@@ -33,12 +33,20 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 def _of_builtin_exceptions(cls: type) -> None:
-    """Give ``super().__init__(...)`` of the exceptions of a class its meaning."""
+    """Give ``super().__init__(...)`` and ``__new__`` of the exceptions of a class their meaning."""
     if "__init__" in vars(cls):
 
         @builtin(vars(cls)["__init__"])
         def init(_tracer: Tracer, exception: Any, *args: Any, **kwargs: Any) -> None:
             native(lambda: vars(cls)["__init__"](exception, *args, **kwargs))
+
+    if "__new__" in vars(cls):
+
+        @builtin(vars(cls)["__new__"])
+        def new(tracer: Tracer, made: Any, *args: Any, **kwargs: Any) -> Any:
+            instance = native(lambda: vars(cls)["__new__"](made, *args, **kwargs))
+            tracer.recorder.journal.own(vars(instance), namespace=True)
+            return instance
 
 
 for _cls in vars(builtins).values():

@@ -87,6 +87,15 @@ def is_trusted(f: types.FunctionType) -> bool:
     return root in _LIBRARIES or root in sys.stdlib_module_names
 
 
+def shows(f: types.FunctionType) -> bool:
+    """Whether a function of Python's own library writes onto the screen by itself."""
+    root = (f.__module__ or "").split(".")[0]
+    return root in sys.stdlib_module_names and not _SCREEN.isdisjoint(f.__code__.co_names)
+
+
+_SCREEN = {"print", "stdout", "stderr"}
+
+
 def _home(f: types.BuiltinFunctionType) -> str:
     """The module of a compiled function, or of the class whose method it is."""
     owner = f.__self__
