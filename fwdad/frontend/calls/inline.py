@@ -121,8 +121,8 @@ class InlineCalls:
             return self.tracer.outside.dispatched(f, *args)
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
-        trusted = library and is_trusted(f) and not shows(f)
-        known = trusted and not mentions_symbols((args, kwargs))
+        known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
+        known = known and not shows(f)
         draws = any(isinstance(a, GENERATORS) for a in args)
         if known and not (draws or self._makes_object(f, args) or self._is_own_object(args[:1])):
             return self.operations.call_native(f, args, kwargs)

@@ -88,9 +88,20 @@ def is_trusted(f: types.FunctionType) -> bool:
 
 
 def shows(f: types.FunctionType) -> bool:
-    """Whether a function of Python's own library writes onto the screen by itself."""
-    root = (f.__module__ or "").split(".")[0]
-    return root in sys.stdlib_module_names and not _SCREEN.isdisjoint(f.__code__.co_names)
+    """Whether a function of Python's library, or of those that it calls, writes onto the screen."""
+    if (f.__module__ or "").split(".")[0] not in sys.stdlib_module_names:
+        return False
+    waiting, seen = [f], set()
+    while waiting:
+        g = waiting.pop()
+        if g not in seen:
+            seen.add(g)
+            names = g.__code__.co_names
+            if not _SCREEN.isdisjoint(names):
+                return True
+            called = (g.__globals__.get(name) for name in names)
+            waiting += [h for h in called if isinstance(h, types.FunctionType)]
+    return False
 
 
 _SCREEN = {"print", "stdout", "stderr"}
