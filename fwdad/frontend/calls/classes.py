@@ -8,13 +8,14 @@ import dataclasses
 import enum
 import inspect
 import types
+import typing
 import warnings
 from typing import Any
 
 import numpy as np
 
 from fwdad.eager.lifting.source import find_source
-from fwdad.errors import UntraceableError, is_library_file
+from fwdad.errors import UntraceableError
 from fwdad.frontend.arguments import traced_object
 from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.made_objects import own_what_it_holds
@@ -32,17 +33,29 @@ from fwdad.tangents.namespaces import namespace_of
 
 
 def _of_builtin_exceptions(cls: type) -> None:
-    """Give ``super().__init__(...)`` of the exceptions of a class its meaning."""
+    """Give ``super().__init__(...)`` and ``__new__`` of the exceptions of a class their meaning."""
     if "__init__" in vars(cls):
 
         @builtin(vars(cls)["__init__"])
         def init(_tracer: Tracer, exception: Any, *args: Any, **kwargs: Any) -> None:
             native(lambda: vars(cls)["__init__"](exception, *args, **kwargs))
 
+    if "__new__" in vars(cls):
+
+        @builtin(vars(cls)["__new__"])
+        def new(tracer: Tracer, made: Any, *args: Any, **kwargs: Any) -> Any:
+            instance = native(lambda: vars(cls)["__new__"](made, *args, **kwargs))
+            tracer.recorder.journal.own(vars(instance), namespace=True)
+            return instance
+
 
 for _cls in vars(builtins).values():
     if isinstance(_cls, type) and issubclass(_cls, BaseException):
         _of_builtin_exceptions(_cls)
+
+
+_OF_PROTOCOLS = getattr(typing, "_no_init_or_replace_init", None)
+"""The ``__init__`` of protocols: at its first call it gives the class that of its next base."""
 
 
 class ClassCalls:
@@ -76,42 +89,17 @@ class ClassCalls:
         return self.make_instance(cls, args, kwargs)
 
     def make_instance(self, cls: type, args: Any, kwargs: Any) -> Any:
-        """The instance that ``type.__call__`` makes."""
-        init = getattr(cls, "__init__", None)
+        """The instance that ``type.__call__`` makes; what is written in Python is traced."""
         new: Any = cls.__new__
-        for name, method in (("__new__", new), ("__init__", init)):
-            self.outside.guard_class(cls, name, class_attribute(cls, name))
-            if isinstance(method, types.FunctionType) and is_users(cls):
-                self.outside.guard_function(method)
+        init = self._guarded_init(cls)
         if isinstance(class_attribute(cls, "__getattribute__"), types.FunctionType):
             self.attributes.refuse_getattribute(cls)
-        if isinstance(new, types.FunctionType) and find_source(new) is not None:
+        if isinstance(new, types.FunctionType):
             instance = self.tracer.call(new, (cls, *args), kwargs)
             if isinstance(instance, cls) and issubclass(type(instance), cls):
                 init = type(instance).__init__  # of a subclass, where __new__ has made one
             if isinstance(instance, cls) and isinstance(init, types.FunctionType):
                 self.tracer.call(init, (instance, *args), kwargs)
-            return instance
-        if isinstance(init, types.FunctionType) and find_source(init) is not None:
-            if issubclass(cls, tuple) and new is not tuple.__new__:  # of generated code
-                instance = native(lambda: new(cls, *args, **kwargs))
-                self.recorder.journal.own(instance.__dict__, namespace=True)
-                self.tracer.call(init, (instance, *args), kwargs)
-                return instance
-            if new is not object.__new__:
-                message = (
-                    f"{cls.__name__} defines __new__, which cannot be traced: compute what is "
-                    "needed of it outside, and pass the numbers, arrays, lists or dicts"
-                )
-                raise UntraceableError(message, self.position.location())
-            instance = self._blank(cls)
-            known = not mentions_symbols((args, kwargs))
-            if known and is_library_file(init.__code__.co_filename):
-                native(lambda: init(instance, *args, **kwargs))  # a library's object of constants
-                own_what_it_holds(self.tracer, instance)
-                return instance
-            self.recorder.journal.own(instance.__dict__, namespace=True)
-            self.tracer.call(init, (instance, *args), kwargs)
             return instance
         if has_slots(cls) and (new, init) == (object.__new__, object.__init__):
             native(lambda: cls(*args, **kwargs))  # whether it can be made of these
@@ -119,8 +107,36 @@ class ClassCalls:
             self.recorder.journal.own(vars(instance), namespace=True)
             return instance
         parameters = getattr(cls, "__dataclass_params__", None)
-        if parameters is not None and parameters.init:
+        if parameters is not None and parameters.init and not has_source(init):
             return self._make_dataclass(cls, init, args, kwargs)
+        if sparse.is_of_sparse_arrays(cls) or not isinstance(init, types.FunctionType):
+            return self._make_in_c(cls, args, kwargs)
+        if new is not object.__new__:
+            message = (
+                f"{cls.__name__} defines __new__, which cannot be traced: compute what is "
+                "needed of it outside, and pass the numbers, arrays, lists or dicts"
+            )
+            raise UntraceableError(message, self.position.location())
+        instance = self._blank(cls)
+        self.recorder.journal.own(instance.__dict__, namespace=True)
+        self.tracer.call(init, (instance, *args), kwargs)
+        return instance
+
+    def _guarded_init(self, cls: type) -> Any:
+        """The ``__init__`` of a class, which must stay as its ``__new__``."""
+        for name in ("__new__", "__init__"):
+            method = getattr(cls, name)
+            self.outside.guard_class(cls, name, class_attribute(cls, name))
+            if isinstance(method, types.FunctionType) and is_users(cls):
+                self.outside.guard_function(method)
+        init: Any = cls.__init__  # type: ignore[misc]
+        if init is _OF_PROTOCOLS and not getattr(cls, "_is_protocol", False):
+            found = (vars(c).get("__init__", init) for c in cls.__mro__)
+            return next(method for method in found if method is not init)  # at last object's
+        return init
+
+    def _make_in_c(self, cls: type, args: Any, kwargs: Any) -> Any:
+        """The instance that code without a source makes of values that are known."""
         if cls is str and mentions_symbols((args, kwargs)):
             return UnknownText(self.position.location(), known_part(args[0]) if args else "…")
         self.operations.refuse_impure(cls)
@@ -141,13 +157,14 @@ class ClassCalls:
         return instance
 
     def _make_exception(self, cls: type, args: Any, kwargs: Any) -> Any:
-        """An exception, by its class's own ``__init__`` if a user has written one."""
+        """An exception, by its class's own methods if they are written in Python."""
         new: Any = cls.__new__
         init = class_attribute(cls, "__init__")
-        if not (is_users(cls) and has_source(init)) or isinstance(new, types.FunctionType):
+        if isinstance(new, types.FunctionType):
+            return self.make_instance(cls, args, kwargs)
+        if not isinstance(init, types.FunctionType):
             return native(lambda: cls(*args, **kwargs))
-        self.outside.guard_class(cls, "__init__", init)
-        self.outside.guard_function(init)
+        self._guarded_init(cls)
         instance = native(lambda: new(cls, *args, **kwargs))
         self.recorder.journal.own(vars(instance), namespace=True)
         self.tracer.call(init, (instance, *args), kwargs)

@@ -25,7 +25,7 @@ from fwdad.frontend.calls.kinds import (
     public_function,
 )
 from fwdad.frontend.calls.operations import OperationCalls
-from fwdad.frontend.calls.purity import is_of_files, is_of_package, is_trusted
+from fwdad.frontend.calls.purity import is_of_files, is_of_package, is_trusted, shows
 from fwdad.frontend.calls.recursion import Descent, Programs, RecursionFound
 from fwdad.frontend.calls.sparse_products import is_product, product
 from fwdad.frontend.guards import GENERATORS
@@ -122,6 +122,7 @@ class InlineCalls:
         if f.__code__ is _MANAGER_CODE:
             return managed(self.tracer, f, args, kwargs)
         known = library and is_trusted(f) and not mentions_symbols((args, kwargs))
+        known = known and not shows(f)
         draws = any(isinstance(a, GENERATORS) for a in args)
         if known and not (draws or self._makes_object(f, args) or self._is_own_object(args[:1])):
             return self.operations.call_native(f, args, kwargs)

@@ -1,4 +1,4 @@
-"""Objects that code without a source, or a library's own, has made when a program is traced.
+"""Objects that code without a source, or a known call, has made when a program is traced.
 
 What such an object alone holds is the program's own, as if it had been made line by line: its
 lists, dicts and attributes may be changed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pprint
 import types
 import warnings
 from collections.abc import Callable
@@ -152,9 +153,14 @@ def _logger(tracer: Tracer, name: Any = None) -> Any:
     return logging.getLogger(tracer.values.known(name))
 
 
-@builtin(print)
-def _print(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
-    emit(tracer, print, args, kwargs)
+def _prints(function: Callable[..., Any]) -> None:
+    @builtin(function)
+    def show(tracer: Tracer, *args: Any, **kwargs: Any) -> None:
+        emit(tracer, function, args, kwargs)
+
+
+for _function in (print, pprint.pprint, pprint.pp):
+    _prints(_function)
 
 
 @builtin(warnings.warn)

@@ -87,6 +87,26 @@ def is_trusted(f: types.FunctionType) -> bool:
     return root in _LIBRARIES or root in sys.stdlib_module_names
 
 
+def shows(f: types.FunctionType) -> bool:
+    """Whether a function of Python's library, or of those that it calls, writes onto the screen."""
+    if (f.__module__ or "").split(".")[0] not in sys.stdlib_module_names:
+        return False
+    waiting, seen = [f], set()
+    while waiting:
+        g = waiting.pop()
+        if g not in seen:
+            seen.add(g)
+            names = g.__code__.co_names
+            if not _SCREEN.isdisjoint(names):
+                return True
+            called = (g.__globals__.get(name) for name in names)
+            waiting += [h for h in called if isinstance(h, types.FunctionType)]
+    return False
+
+
+_SCREEN = {"print", "stdout", "stderr"}
+
+
 def _home(f: types.BuiltinFunctionType) -> str:
     """The module of a compiled function, or of the class whose method it is."""
     owner = f.__self__

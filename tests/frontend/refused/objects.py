@@ -3,6 +3,7 @@
 import collections
 import copy
 import dataclasses
+import queue
 
 import fwdad
 from tests.frontend.refused.table import Refused, V
@@ -32,6 +33,21 @@ def counter(x):
 @refuses(_OF_C, 1.0, part="__new__")
 def own_list(x):
     return OwnList(x, x)[0]  # here
+
+
+_UNSEEN = "objects of classes whose `__init__` has no source, or makes a lock (`queue.Queue`), made inside"
+_MADE = {}
+exec("class Unread:\n    def __init__(self, x):\n        self.x = x", _MADE)
+
+
+@refuses(_UNSEEN, 1.0, part="no source")
+def unread(x):
+    return _MADE["Unread"](x).x  # here
+
+
+@refuses(_UNSEEN, 1.0, part="allocate_lock")
+def queued(x):
+    return queue.Queue(3).maxsize * x  # here
 
 
 @dataclasses.dataclass
