@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from numpy.testing import assert_allclose
 
 import fwdad
@@ -339,3 +340,16 @@ def test_coefficients_from_complex_roots():
     with pytest.raises(UntraceableError, match="dtype is unknown"):
         fwdad.jit(lambda z: np.poly(z).real)(z)
     assert_allclose(fwdad.grad(fwdad.jit(size))(z), fwdad.grad(size)(z))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("f", [
+    lambda x: x.conj(), lambda x: x[0].conj(), lambda x: x[0].item().conjugate(),
+    lambda x: x[0].item().real, scipy.linalg.toeplitz,
+])  # fmt: skip
+@pytest.mark.parametrize("x", [np.array([True, False]), np.arange(2), np.array([0.5, 1 - 2j])])
+def test_conjugates(f, x, backend):
+    found, wanted = fwdad.jit(lambda x: f(x), backend=backend)(x), f(x)
+    assert type(found) is type(wanted)
+    assert getattr(found, "dtype", None) == getattr(wanted, "dtype", None)
+    assert_allclose(found, wanted)
