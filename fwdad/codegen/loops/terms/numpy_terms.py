@@ -80,7 +80,8 @@ COMPARISONS = ORDERINGS | {np.equal, np.not_equal}
 
 
 _FLOAT32, _COMPLEX64 = np.dtype(np.float32), np.dtype(np.complex64)
-_WIDENED = {(np.power, _FLOAT32), (np.divide, _COMPLEX64)}
+_WIDENED = {*((f, _FLOAT32) for f in (np.power, np.remainder, np.floor_divide)),
+            (np.divide, _COMPLEX64)}  # fmt: skip
 """Ufuncs that are computed in double precision, or by functions that return it, too."""
 
 
