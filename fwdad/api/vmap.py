@@ -189,7 +189,7 @@ def _mapped(f: Any, in_axes: Any, out_axes: int, args: Any, kwargs: Any) -> Any:
     """The values of all points; the first tells what they are like."""
     n = _count(_lengths(args, in_axes) + _lengths(kwargs, 0))
     y = f(*_taken(args, in_axes, 0), **_taken(kwargs, 0, 0))
-    values = _allocated(y, n)
+    values = _allocated(y, n, (args, kwargs))
     _store(values, 0, y)
     for k in range(1, n):
         _store(values, k, f(*_taken(args, in_axes, k), **_taken(kwargs, 0, k)))
@@ -254,14 +254,17 @@ def _taken(x: Any, axis: Any, k: Any) -> Any:
     return item.copy() if x.ndim > 1 else item
 
 
-def _allocated(y: Any, n: Any) -> Any:
-    """Memory for the values of all points."""
+def _allocated(y: Any, n: Any, given: Any) -> Any:
+    """Memory for the values of all points.
+
+    A call of constants alone would be made when the tape is: ``given`` are values.
+    """
     if isinstance(y, dict):
-        return {key: _allocated(y[key], n) for key in y}
+        return {key: _allocated(y[key], n, given) for key in y}
     if isinstance(y, tuple):
-        return of_class(type(y), [_allocated(item, n) for item in y])
+        return of_class(type(y), [_allocated(item, n, given) for item in y])
     if isinstance(y, list):
-        return [_allocated(item, n) for item in y]
+        return [_allocated(item, n, given) for item in y]
     if not isinstance(y, (np.ndarray, int, float, complex, np.generic)):
         raise UnsupportedTypeError(_VALUE.format(type(y).__name__))
     like = np.asarray(y)

@@ -8,6 +8,8 @@ import importlib.util
 import os
 from types import ModuleType
 
+import numpy as np
+
 from fwdad.errors import Location
 
 
@@ -24,7 +26,7 @@ when one grows, what it leaves is overwritten."""
 
 _ARITHMETIC = frozenset({
     "address_of", "ahead", "broadcast_length", "by_rows", "check_length", "check_shape",
-    "check_stack", "complex_divide", "computed", "contiguous", "default_snapshots",
+    "check_stack", "complex_divide", "complex_power", "computed", "contiguous", "default_snapshots",
     "disjoint", "divide", "equal_length", "float_floor_divide",
     "float_power", "float_remainder", "growing", "grown", "in_domain", "in_range", "int_add",
     "int_floor_divide", "int_fmod", "int_mul", "int_power", "int_remainder", "int_sub",
@@ -72,11 +74,25 @@ SPECIAL_HELPERS = frozenset(f"special_{name}" for name in (
     "xlogy", "y0", "y1", "yn", "yv", "yve", "zetac",
 ))  # fmt: skip
 """Ufuncs of ``scipy.special`` with a C function of float64s."""
+UFUNC_PREFIX = "ufunc_"
+
+
+def _has_complex_loops(ufunc: object) -> bool:
+    if not isinstance(ufunc, np.ufunc):
+        return False
+    return all(f"{letter * ufunc.nin}->{letter}" in ufunc.types for letter in "FD")
+
+
+UFUNC_HELPERS = frozenset(
+    f"{UFUNC_PREFIX}{name}" for name in np.__all__ if _has_complex_loops(getattr(np, name))
+)
+"""NumPy's ufuncs from complex numbers to complex numbers."""
 HELPERS = {
     helper: module
     for module, helpers in (
         ("arithmetic", _ARITHMETIC), ("fourier", _FOURIER), ("lapack", _LAPACK),
         ("lookups", _LOOKUPS), ("special_functions", SPECIAL_HELPERS),
+        ("ufunc_loops", UFUNC_HELPERS),
     )
     for helper in helpers
 }  # fmt: skip

@@ -245,9 +245,9 @@ def check_holomorphic(
 
 
 COMPLEX_ARGUMENT = (
-    "the argument is complex: pass holomorphic=True if the function is holomorphic there (jvp, "
-    "derivative, jacobian, jacfwd, linearize); otherwise differentiate with respect to the real "
-    "and imaginary parts"
+    "the argument is complex: if the function is holomorphic there, call jvp, derivative, "
+    "jacobian, jacfwd or linearize with holomorphic=True; otherwise differentiate with respect to "
+    "the real and imaginary parts"
 )
 REAL_ARGUMENT = "holomorphic=True: every argument to differentiate must be complex"
 NOT_HOLOMORPHIC = (

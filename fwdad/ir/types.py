@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -164,11 +164,16 @@ Dimension = int | Size
 
 @dataclass(frozen=True)
 class Number:
-    """A scalar; Python's and NumPy's differ, since ``1/0.0`` raises only for Python's."""
+    """A scalar; Python's and NumPy's differ, since ``1/0.0`` raises only for Python's.
+
+    ``size`` is the length that an int is. ``paths`` are the types that a value has on several
+    paths where arithmetic with them differs, since the ints of one wrap around earlier; else none.
+    """
 
     dtype: np.dtype[Any]
     python: bool
-    size: Size | None = field(default=None, compare=False)  # the length that an int is
+    size: Size | None = field(default=None, compare=False)
+    paths: frozenset[Number] = field(default=frozenset(), compare=False)
 
     def __str__(self) -> str:
         return _PYTHON_NAMES[self.dtype.kind] if self.python else str(self.dtype)
@@ -255,23 +260,19 @@ def is_static_array(x: Any) -> bool:
 
 def unsized(t: Type) -> Type:
     """The type of a number, without the length that it is equal to."""
-    return Number(t.dtype, t.python) if isinstance(t, Number) and t.size is not None else t
+    return replace(t, size=None) if isinstance(t, Number) and t.size is not None else t
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """The smallest type that holds values of both, or None if there is none.
+    """The smallest type that holds values of both exactly, or None if there is none.
 
-    Numbers widen as in Python's arithmetic: int to float, Python's to NumPy's. Arrays join if dtype
-    and rank agree; differing dimensions become unknown.
+    Numbers widen as in Python's arithmetic, ints to floats, Python's to NumPy's. Arrays join if
+    dtype and rank agree; differing dimensions become unknown.
     """
-    if isinstance(a, Number) and isinstance(b, Number) and a.size is not b.size:
-        a, b = unsized(a), unsized(b)  # an int that is a length on one path is none on the other
+    if isinstance(a, Number) and isinstance(b, Number):
+        return _joined_numbers(a, b)
     if a == b:
         return a
-    if isinstance(a, Number) and isinstance(b, Number):
-        if a.python and b.python:
-            return max(a, b, key=_ORDER.index)
-        return Number(np.result_type(_weak(a), _weak(b)), python=False)
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         if a.dtype != b.dtype or a.ndim != b.ndim:
             return None
@@ -280,9 +281,52 @@ def join(a: Type, b: Type) -> Type | None:
     return None
 
 
-def _weak(t: Number) -> Any:
-    """The promotion of a Python number, which depends only on its kind, as in NumPy 2."""
-    return {"b": True, "i": 1, "f": 1.0, "c": 1j}[t.dtype.kind] if t.python else t.dtype
+def _joined_numbers(a: Number, b: Number) -> Number | None:
+    if a.size is not b.size:  # an int that is a length on one path is none on the other
+        a, b = replace(a, size=None), replace(b, size=None)
+    paths = joined_paths(a, b)
+    if a == b:
+        return a if paths == a.paths else replace(a, paths=paths)
+    if a.python and b.python:
+        return max(a, b, key=_ORDER.index)
+    dtype = np.promote_types(a.dtype, b.dtype)
+    if dtype.kind == "f" and a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        return None  # uint64 beside a signed type
+    return Number(dtype, python=False, paths=paths)
+
+
+def joined_paths(a: Number, b: Number) -> frozenset[Number]:
+    """The types that a value has on several paths, where arithmetic with them differs."""
+    types = frozenset(p for t in (a, b) for p in t.paths or (Number(t.dtype, t.python),))
+    small = any(not t.python and rounds_early(t.dtype) for t in types)
+    return types if len(types) > 1 and small else frozenset()
+
+
+def paths_of(t: Type) -> frozenset[Number]:
+    """The types that a value of a type has on several paths, where arithmetic differs."""
+    return t.paths if isinstance(t, Number) else frozenset()
+
+
+def rounds_early(dtype: np.dtype[Any]) -> bool:
+    """Whether arithmetic of a dtype wraps around or rounds far earlier than with wider ones."""
+    return (dtype.kind in "biu" and dtype.itemsize < 8) or dtype == np.float16
+
+
+def holds(t: Type, x: Any) -> bool:
+    """Whether NumPy's numbers of a type hold a Python number exactly."""
+    if not isinstance(t, Number) or t.python or type(x) not in _OF_PYTHON:
+        return False
+    if _KINDS[t.dtype.kind] < _KINDS[_OF_PYTHON[type(x)].dtype.kind]:
+        return False
+    try:
+        with np.errstate(over="ignore"):
+            y = t.dtype.type(x).item()
+    except OverflowError:
+        return False
+    return bool(y == x or (np.isnan(y) and np.isnan(x)))
+
+
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def covers(wide: Type, narrow: Type) -> bool:

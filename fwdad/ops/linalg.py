@@ -25,6 +25,7 @@ op(
 # the residuals are there where the matrix has full rank
 op(np.linalg.lstsq, lengths_of_values=(0,))
 op(np.roots, dtype_of_values=True, risk=Risk.RAISES)
-op(np.poly, np.polyfit, risk=Risk.RAISES)
+op(np.poly, risk=Risk.RAISES, real_of_values=True)  # if they are conjugate
+op(np.polyfit, risk=Risk.RAISES)
 named("scipy.linalg", "lstsq", lengths_of_values=(0,))
 named("scipy.linalg", "eig eigvals", complex_of_values=True)

@@ -104,8 +104,8 @@ class Record:
         The positions of arguments of which only shape and dtype count.
     lengths_of_values : tuple of int
         The positions of arguments on whose values lengths of the result depend.
-    dtype_of_values, complex_of_values : bool
-        The dtype of the result depends on values; that of real numbers does.
+    dtype_of_values, complex_of_values, real_of_values : bool
+        The dtype of the result depends on values; that of real numbers does; of complex ones.
     square, rectangular : bool
         The last two lengths are equal; the smaller one is a length of the result.
     writes : tuple of int
@@ -180,6 +180,7 @@ class Record:
     lengths_of_values: tuple[int, ...] = ()
     dtype_of_values: bool = False
     complex_of_values: bool = False
+    real_of_values: bool = False
     square: bool = False
     rectangular: bool = False
     writes: tuple[int, ...] = ()

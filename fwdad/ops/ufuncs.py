@@ -36,13 +36,13 @@ for _f in (
     np.exp, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sin, np.cos, np.tan, np.arcsin,
     np.arccos, np.arctan, np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh,
 ):  # fmt: skip
-    op(_f, cost=Cost.LIBRARY, libm=_f.__name__.replace("arc", "a"), numba_complex=True)
+    op(_f, cost=Cost.LIBRARY, libm=_f.__name__.replace("arc", "a"))
 op(np.exp2, cost=Cost.LIBRARY, libm="exp2", numba=True)
 op(np.cbrt, cost=Cost.LIBRARY, libm="cbrt", numba=True)
 op(np.power, cost=Cost.LIBRARY, libm="pow")
 op(np.arctan2, cost=Cost.LIBRARY, libm="atan2")
 op(np.hypot, cost=Cost.LIBRARY, libm="hypot")
-op(np.sqrt, cost=Cost.ROOT, libm="sqrt", simd="sqrt", numba_complex=True)
+op(np.sqrt, cost=Cost.ROOT, libm="sqrt", simd="sqrt")
 op(np.fabs, libm="fabs", simd="abs", piecewise_linear=True)
 op(np.copysign, libm="copysign", simd="copysign", risk=Risk.QUIET)
 

@@ -198,3 +198,28 @@ def test_a_method_and_a_pickle():
         Model().scaled(X)
     g = pickle.loads(pickle.dumps(fwdad.vmap(field)))
     assert_array_equal(g(X), each(field, X))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x.sum(), 1.0), lambda x: {"sum": x.sum(), "n": len(x)}, lambda _x: 2.0,
+    lambda x: [x, np.zeros(2)],
+])  # fmt: skip
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_constants_among_the_values(f, count, backend):
+    wanted = fwdad.vmap(f)(X[:count])
+    for made in (fwdad.jit(fwdad.vmap(f), backend=backend),
+                 fwdad.jit(lambda x: fwdad.vmap(f)(x), backend=backend)):  # fmt: skip
+        first, second = made(X[:count]), made(X[:count])
+        for found in (first, second):
+            assert type(found) is type(wanted)
+            values = found.values() if isinstance(found, dict) else found
+            for a, b in zip(values, wanted.values() if isinstance(wanted, dict) else wanted,
+                            strict=True):  # fmt: skip
+                assert_allclose(a, b)
+
+
+def test_constants_where_points_are_named():
+    f = fwdad.jit(lambda x: fwdad.vmap(lambda *, u: (u.sum(), 1))(u=x))
+    for _ in range(2):
+        assert_array_equal(f(X)[1], np.ones(5))

@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
+import fwdad
+
 numba = pytest.importorskip("numba")
 
 from fwdad.codegen.llvm.pipeline import ProgramCompiler  # noqa: E402
@@ -134,3 +136,31 @@ def test_room():
         100,
         100,
     ]
+
+
+@pytest.mark.parametrize("f", [
+    lambda a, b: a % b[0], lambda a, b: a * (a[1] // b[1]), lambda a, b: np.array(divmod(a[0], b)),
+    lambda a, b: np.array([x % y for x, y in zip(a, b, strict=True)]) * b,
+    lambda a, b: a * (a[0] % 2),
+])  # fmt: skip
+def test_remainders_of_single_precision(f):
+    a = np.array([1.3, -2.2, 0.0, np.inf, np.nan], np.float32)
+    b = np.array([0.4, -0.7, 1.0, 1.0, 2.0], np.float32)
+    made = fwdad.jit(f)
+    with np.errstate(all="ignore"):
+        wanted = f(a, b)
+    found = made(a, b)
+    assert found.dtype == wanted.dtype == np.float32
+    np.testing.assert_array_equal(found, wanted)
+    assert "NumPy" not in fwdad.explain(made)
+
+
+def test_halves_are_left_to_numpy(caplog):
+    """Numba has none: that is no mistake of ours, which would be reported."""
+    y, pullback = fwdad.vjp(fwdad.jit(lambda x, a: x * np.sqrt(a)), np.ones(2), args=(True,))
+    np.testing.assert_array_equal(pullback(y), np.ones(2))
+    assert not caplog.records
+    made = fwdad.jit(lambda x: np.exp(x) * 2)
+    x = np.ones(3, np.float16)
+    np.testing.assert_array_equal(made(x), np.exp(x) * 2)
+    assert "values of dtype float16" in fwdad.explain(made)

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from numpy.testing import assert_allclose
 
 import fwdad
+from fwdad.errors import UntraceableError
 from fwdad.frontend.numpy_sources.table import SOURCES
 from fwdad.frontend.trace import trace
 from fwdad.ir.ops import Apply
@@ -289,7 +291,7 @@ FORMS = (
     lambda a: np.percentile(a, 30),
     lambda a: np.percentile(a, [0, 50, 100], axis=0),
     lambda a: np.piecewise(a, [a > 1, a < 0], [1, lambda v: v * 2, 5]),
-    lambda a: np.poly(a),
+    lambda a: np.poly(a.real),
     lambda a: np.polymul(a, a),
     lambda a: np.resize(a, (2, 9)),
     lambda a: np.rot90(a, -1),
@@ -315,3 +317,39 @@ def test_values_types_and_exceptions_of_many_arrays(f):
         assert np.shape(found) == np.shape(expected)
         assert np.result_type(found) == np.result_type(expected)
         assert_allclose(found, expected, rtol=1e-6 if a.dtype == np.float32 else 1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("x", [
+    np.ones(2, np.float16), np.ones(3, np.float32), np.array([True]), np.array([1, 2], np.int8),
+    np.arange(4.0).reshape(2, 2),
+])  # fmt: skip
+def test_coefficients_from_roots(x, backend):
+    if x.dtype == np.float16 and backend == "numba":
+        return  # Numba has none
+    found, wanted = fwdad.jit(lambda x: np.poly(x), backend=backend)(x), np.poly(x)
+    assert_allclose(found, wanted, atol=1e-15)
+    assert getattr(found, "dtype", type(found)) == getattr(wanted, "dtype", type(wanted))
+
+
+def test_coefficients_from_complex_roots():
+    def size(z):
+        return np.abs(np.poly(z)).sum()
+
+    z = np.array([1 + 1j, 2 - 1j])
+    with pytest.raises(UntraceableError, match="dtype is unknown"):
+        fwdad.jit(lambda z: np.poly(z).real)(z)
+    assert_allclose(fwdad.grad(fwdad.jit(size))(z), fwdad.grad(size)(z))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize("f", [
+    lambda x: x.conj(), lambda x: x[0].conj(), lambda x: x[0].item().conjugate(),
+    lambda x: x[0].item().real, scipy.linalg.toeplitz,
+])  # fmt: skip
+@pytest.mark.parametrize("x", [np.array([True, False]), np.arange(2), np.array([0.5, 1 - 2j])])
+def test_conjugates(f, x, backend):
+    found, wanted = fwdad.jit(lambda x: f(x), backend=backend)(x), f(x)
+    assert type(found) is type(wanted)
+    assert getattr(found, "dtype", None) == getattr(wanted, "dtype", None)
+    assert_allclose(found, wanted)

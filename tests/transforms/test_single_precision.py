@@ -120,3 +120,51 @@ def test_complex_numbers_are_compiled(name):
         slopes = [(g(z + e * d) - g(z - e * d)) / 2e-6 for d in (1.0 + 0j, 1j)]
         expected[k] = slopes[0] + 1j * slopes[1]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.linspace(0, x, 4), lambda x: np.linspace(x, 3 * x, 4, endpoint=False),
+    lambda x: np.logspace(0, x, 4), lambda x: np.linspace(0, x, 4, retstep=True)[1],
+    lambda x: np.linspace(0.0, x, 4, dtype=float), lambda x: np.geomspace(1, x, 4),
+])  # fmt: skip
+@pytest.mark.parametrize("x", [np.float32(2), X, np.float64(2), np.float16(1.5)])
+def test_steps_have_numpys_dtype(f, x):
+    y = f(x)
+    pushed = [fwdad.jvp(g, x, x) for g in (f, fwdad.jit(f, backend="numpy"))]
+    pushed.append(fwdad.jit(lambda x: fwdad.jvp(f, x, x), backend="numpy")(x))
+    for found, slope in pushed:
+        assert found.dtype == slope.dtype == y.dtype
+        rtol = 1e-2 if x.dtype == np.float16 else 1e-6
+        np.testing.assert_allclose(found, y, rtol=rtol)
+    assert fwdad.jacobian(f, x).dtype == y.dtype
+    with_wide_slope = fwdad.jvp(f, np.float64(x), np.float64(x))[1]
+    np.testing.assert_allclose(pushed[0][1], with_wide_slope, rtol=1e-2)
+
+
+def by_eval(f):
+    def g(x):
+        eval("None")  # which no tape can have
+        return f(x)
+
+    return g
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x, x.astype(float).sum()), lambda x: (x * 2, x.sum(dtype=float)),
+    lambda x: (x.copy(), np.mean(x, dtype=float)), lambda x: (x[0], x.astype(float).sum()),
+    lambda x: (x, np.float64(x[0]) * 2), lambda x: (x, x.astype(complex).sum().real),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+def test_cotangents_beside_wider_sums(f, dtype):
+    x = X.astype(dtype)
+    y_bar = tuple(np.ones_like(y)[()] for y in f(x))
+    rows = tuple(np.stack([b, 2 * b, 0 * b]) for b in y_bar)
+    exact = fwdad.vjp(f, X.astype(float))[1](y_bar)
+    ways = [f, by_eval(f), fwdad.jit(f, backend="numpy"), fwdad.jit(f)]
+    for g in ways[: 3 if dtype == np.float16 else 4]:  # Numba has no halves
+        pullback = fwdad.vjp(g, x)[1]
+        assert pullback(y_bar).dtype == pullback(rows).dtype == dtype
+        np.testing.assert_allclose(pullback(y_bar), exact, rtol=1e-2)
+        np.testing.assert_allclose(pullback(rows), np.outer([1, 2, 0], exact), rtol=1e-2)
+    inside = fwdad.jit(lambda x, b: fwdad.vjp(f, x)[1](b), backend="numpy")(x, y_bar)
+    assert inside.dtype == dtype

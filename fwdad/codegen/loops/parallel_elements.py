@@ -24,6 +24,7 @@ from fwdad.codegen.llvm.lowering import APART, INNER
 from fwdad.codegen.llvm.pipeline import ProgramCompiler
 from fwdad.codegen.llvm.thread_calls import on_threads
 from fwdad.codegen.numba_compile import OPTIONS
+from fwdad.codegen.numba_support import UFUNC_HELPERS
 from fwdad.ir.notation import tuple_text
 
 SHORTEST = 4_000_000
@@ -260,7 +261,7 @@ def _last(part: ast.expr, lengths: dict[str, str]) -> str | None:
 _SUMMANDS = {"scaled", "scaled_in_vectors", "summed"}
 _QUIET = {"complex_divide", "divide", "float", "float_floor_divide", "float_power",
           "float_remainder", "int_floor_divide", "int_remainder", "scaled_complex",
-          *_SUMMANDS}  # fmt: skip
+          *UFUNC_HELPERS, *_SUMMANDS}  # fmt: skip
 
 
 def _is_known(f: ast.expr) -> bool:

@@ -463,6 +463,9 @@ def numba_source(program: Program) -> tuple[Source, dict[str, Type]]:
     Also returns the types that its variables must have once it is compiled. Raises
     :class:`CannotCompileError`, with the line, if an operation has no compiled form.
     """
+    for p in program.block.params:
+        if p.type.dtype == np.float16:  # which Numba has on devices only
+            check_dtype(p.type.dtype)
     program = repeated(expanded(with_single_rows(with_single_lanes_as_numbers(program))))
     program = with_first_sums_stored(computed_in_rows(program))
     writer = NumbaWriter(program)

@@ -22,6 +22,7 @@ from fwdad.ir.ops import Apply, Block, Op, Program, Value, map_values, values_in
 from fwdad.ir.rewrite import with_blocks, with_ops
 from fwdad.ir.symbol import Symbol
 from fwdad.rules.core.registry import function_name
+from fwdad.transforms.passes.small.elements import POWERS
 
 _EXPANSIONS: dict[str, Callable[..., Any]] = {}
 _ANY_LENGTH = 32  # of axes of which no example has told
@@ -134,6 +135,13 @@ def _agree(a: Any, b: Any) -> bool:
 
 
 # -- element by element
+
+
+@expands("_operator.pow", kinds="fc", arrays=1)
+def _power(x: Any, exponent: Any) -> Any:
+    known = POWERS.get(exponent) if type(exponent) in (int, float) else None
+    # a square has a form of its own, as a product
+    return None if known in (None, np.square, np.positive) else known(x)
 
 
 @expands("numpy.round", "numpy.around", kinds="f")

@@ -291,15 +291,20 @@ def check_stack(_typing, _first):
 
 @_numpy
 def complex_divide(a, b):
-    """``a / b`` for NumPy complex numbers."""
-    if b == 0:
-        scale = math.inf if b.real == 0 and math.copysign(1.0, b.real) > 0 else -math.inf
-        if a == 0 or np.isnan(a):
-            return complex(math.nan, math.nan)
-        re = a.real * scale if a.real != 0 else math.nan
-        im = a.imag * scale if a.imag != 0 else math.nan
-        return complex(re, im)
-    return a / b
+    """``a / b`` for NumPy complex numbers, by Smith's method as in NumPy's loop.
+
+    R. L. Smith, "Algorithm 116: Complex division", Communications of the ACM 5 (8), 1962.
+    """
+    large, small = abs(b.real), abs(b.imag)
+    if large >= small:
+        if large == 0 and small == 0:
+            return complex(a.real / large, a.imag / large)
+        ratio = b.imag / b.real
+        scale = 1.0 / (b.real + b.imag * ratio)
+        return complex((a.real + a.imag * ratio) * scale, (a.imag - a.real * ratio) * scale)
+    ratio = b.real / b.imag
+    scale = 1.0 / (b.imag + b.real * ratio)
+    return complex((a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale)
 
 
 @_numpy
@@ -344,6 +349,27 @@ def python_remainder(a, b):
     if b == 0:
         raise ZeroDivisionError("float modulo by zero")
     return float_remainder(float(a), float(b))
+
+
+@_python
+def complex_power(a, b):
+    """``a**b`` for Python complex numbers: by products for small whole exponents."""
+    n = b.real
+    if b.imag != 0 or n != math.floor(n) or abs(n) > 100:
+        power = a**b
+    else:
+        power, rest = complex(1.0, 0.0), int(abs(n))
+        while rest > 0:
+            if rest & 1:
+                power *= a
+            rest >>= 1
+            if rest:
+                a *= a
+        if n < 0:
+            power = 1.0 / power
+    if math.isinf(power.real) or math.isinf(power.imag):
+        raise OverflowError("complex exponentiation")
+    return power
 
 
 @_python

@@ -271,6 +271,7 @@ class _Converter:
 
     def __init__(self, *values: Any) -> None:
         self.values = [call(np.asarray, v) for v in values]
+        self._of_primals = _array_converter(*map(primal_part, values))
         self.scalar_input = tuple(np.ndim(primal_part(v)) == 0 for v in values)
 
     def __getitem__(self, k: int) -> Any:
@@ -283,9 +284,9 @@ class _Converter:
         """The arguments as arrays."""
         return tuple(self.values)
 
-    def result_type(self, *_extra: Any, **_options: Any) -> Any:
-        """The common dtype."""
-        return np.result_type(*(plain(v) for v in self.values))
+    def result_type(self, *extra: Any, **options: Any) -> Any:
+        """The common dtype, by which Python's numbers are weak."""
+        return self._of_primals.result_type(*extra, **options)
 
     def wrap(self, made: Any, *, to_scalar: bool | None = None) -> Any:
         """The result as it is: there is no subclass to restore."""

@@ -193,10 +193,11 @@ def _conjugate(tracer: Tracer, a: Symbol, out: Any = None) -> Any:
         return tracer.call(np.conjugate, (a,), {"out": out})
     if a.is_array:
         return a.conj()
+    python = isinstance(a.type, Number) and a.type.python
+    if a.dtype.kind != "c":  # itself; that of a truth value of Python's is an int
+        return tracer.recorder.apply(int, (a,), {}) if python and a.dtype.kind == "b" else a
     value = tracer.recorder.apply(np.conjugate, (a,), {})
-    if not isinstance(a.type, Number) or not a.type.python:
-        return value
-    return tracer.recorder.apply(class_of(a), (value,), {})
+    return tracer.recorder.apply(class_of(a), (value,), {}) if python else value
 
 
 @builtin(np.nonzero)

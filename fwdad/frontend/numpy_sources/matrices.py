@@ -15,7 +15,7 @@ from fwdad.rules.core.registry import when_imported
 
 def _toeplitz(c, r=None):
     c = np.asarray(c)
-    r = np.conjugate(c) if r is None else np.asarray(r)
+    r = c.conj() if r is None else np.asarray(r)
     if c.ndim != 1 or r.ndim != 1:
         return NotImplemented
     values = np.concatenate((c[::-1], r[1:]))

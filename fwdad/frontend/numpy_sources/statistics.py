@@ -210,7 +210,7 @@ def poly(seq_of_zeros):
         refuse("np.poly of complex numbers is real if they are conjugate: its dtype is unknown")
     if zeros.ndim != 1:
         return NotImplemented
-    zeros = zeros * 1.0
+    zeros = zeros.astype(float) if zeros.dtype == np.float16 else zeros * 1.0
     array = np.zeros(zeros.shape[0] + 1, zeros.dtype)
     array[0] = 1.0
     for k in range(zeros.shape[0]):

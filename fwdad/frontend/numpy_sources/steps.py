@@ -10,10 +10,11 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     count, endpoint = num, known(endpoint)
     if count < 0:
         raise ValueError("Number of samples must be non-negative.")
-    parts = np.maximum(count - 1 if endpoint else count, 1)
+    parts = max(count - 1 if endpoint else count, 1)
     start, stop = _number(start) * 1.0, _number(stop) * 1.0
-    gap = stop - start
-    steps = np.arange(0, count).reshape((-1,) + (1,) * np.ndim(gap)) * 1.0
+    own = np.result_type(start, stop, float(count))
+    gap = np.subtract(stop, start)
+    steps = np.arange(0, count).reshape((-1,) + (1,) * np.ndim(gap)).astype(own)
     step = gap / parts
     y = steps * step + start
     if endpoint and count > 1:
@@ -22,8 +23,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         y = np.moveaxis(y, 0, known(axis))
     if dtype is not None:
         y = np.floor(y).astype(dtype) if np.dtype(dtype).kind in "iu" else y.astype(dtype)
-    elif y.dtype != np.result_type(start, stop, float(count)):
-        y = y.astype(np.result_type(start, stop, float(count)))
+    elif y.dtype != own:
+        y = y.astype(own)
     return (y, step) if retstep else y
 
 

@@ -348,7 +348,8 @@ class Attributes:
             return self.recorder.apply(np.swapaxes, (o, -1, -2), {})
         if name in ("real", "imag"):
             if t.dtype.kind != "c" and name == "real":
-                return o
+                is_truth = isinstance(t, Number) and t.python and t.dtype.kind == "b"
+                return self.recorder.apply(int, (o,), {}) if is_truth else o
             if isinstance(t, Number) and t.python:
                 cls = int if t.dtype.kind in "biu" else float
                 part = self.recorder.apply(getattr(np, name), (o,), {})

@@ -286,7 +286,7 @@ def converted(
         try:
             return function(x)
         except OverflowError as error:
-            message = f"a name is {x} on one path, which is too large for the {t} of another path"
+            message = f"a name is {x} on one path, which is too large for {t}"
             raise NotOneBodyError(message, recorder.place()) from error
     outer, recorder.block = recorder.block, block
     try:

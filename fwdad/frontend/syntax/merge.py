@@ -6,7 +6,7 @@ import functools
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fwdad.core.containers import of_class
@@ -18,7 +18,16 @@ from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Missing
 from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
-from fwdad.ir.types import BOOL, Type, is_static_array, join, number_type
+from fwdad.ir.types import (
+    BOOL,
+    Number,
+    Type,
+    holds,
+    is_static_array,
+    join,
+    joined_paths,
+    number_type,
+)
 from fwdad.tangents.namespaces import namespace_of
 from fwdad.tangents.objects import has_fields
 
@@ -187,7 +196,7 @@ class Merger:
         if not isinstance(a, (Symbol, Missing)) and not isinstance(b, (Symbol, Missing)):
             if s == t and _equal(a, b):
                 return lambda _: a
-        joined = join(s, t)
+        joined = _joined(a, b, s, t)
         if joined is None:
             reason = f"its type is {s} on one path and {t} on another"
             return lambda _: Poison(reason, self.here)
@@ -273,6 +282,14 @@ class Merger:
                 {k: p(symbols) for k, p in parts.items()}
             )
         return lambda symbols: self._instance(type(x), parts, symbols)
+
+
+def _joined(a: Any, b: Any, s: Type, t: Type) -> Type | None:
+    """The type of two contents; NumPy's where it holds a constant of Python's."""
+    for x, one, other in ((a, s, t), (b, t, s)):
+        if isinstance(one, Number) and isinstance(other, Number) and holds(other, x):
+            return replace(other, paths=joined_paths(one, other))
+    return join(s, t)
 
 
 _NOT_OBJECTS = (

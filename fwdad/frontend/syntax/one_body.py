@@ -23,7 +23,7 @@ from fwdad.frontend.syntax.raising import AlwaysRaises, BodyRaises
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Apply, Block, Loop, Value, walk
 from fwdad.ir.symbol import Symbol
-from fwdad.ir.types import INT, ArrayType, Dimension, Size, Type, covers, join, unsized
+from fwdad.ir.types import INT, ArrayType, Dimension, Size, Type, covers, join, paths_of, unsized
 
 _ATTEMPTS = 16  # types settle in as many passes over a loop as there are wider types, and some
 
@@ -233,13 +233,14 @@ def _settle(
         places.append(_Place(o, key, initial, build, leaves_of_first))
         types.extend(unsized_types)
     settled = list(known) == [p.where for p in places] and types == carried.types
+    settled = settled and [*map(paths_of, types)] == [*map(paths_of, carried.types)]
     return settled, _Carried(places, merger.leaves, types, carried.since, carried.own)
 
 
 def _widened(old: Type, new: Type, first: Any, attempt: _Attempt, carried: _Carried) -> Type:
     """The type to carry, from the one that the latest attempt began with and the one it found."""
     if not (isinstance(old, ArrayType) and isinstance(new, ArrayType) and covers(old, new)):
-        return old if covers(old, new) else join(old, new) or new
+        return join(old, new) or new
     begun = first.type.shape if type(first) is Symbol else ()
     dims: list[Dimension] = []
     for k, (m, n) in enumerate(zip(old.shape, new.shape, strict=True)):

@@ -79,7 +79,8 @@ def infer(
     if broadcasts or (isinstance(function, np.ufunc) and not function.signature):
         return broadcast(function, args, kwargs, known or {})
     record = record_of(function)
-    if record.dtype_of_values or (record.complex_of_values and _is_real([args, kwargs])):
+    of_reals = _is_real([args, kwargs])
+    if record.dtype_of_values or (record.complex_of_values if of_reals else record.real_of_values):
         raise CannotInferError("the dtype of its result depends on values")
     special = BY_SHAPE.get(function) or BY_NAME.get(full_name(function))
     found = special(args, kwargs) if special is not None else None

@@ -30,6 +30,7 @@ from fwdad.ir.builder.examples import Examples
 from fwdad.ir.builder.heap_journal import Journal, Region
 from fwdad.ir.builder.index_parts import check_index, check_rank, check_value, selected_rank
 from fwdad.ir.builder.indexing import Indexing
+from fwdad.ir.builder.path_types import check_paths
 from fwdad.ir.builder.shape_env import KnownLengths, LengthNeededError, length_if_any, length_of
 from fwdad.ir.leaves import Leaves
 from fwdad.ir.ops import (
@@ -331,6 +332,7 @@ class Recorder:
         if self.answered is not None and repeats(self.answered, function, inputs, options):
             return Symbol(self.answered.outputs[0], self)
         found = self.infer(function, inputs, options)
+        check_paths(function, [inputs, options], found, self._inferred, self.place)
         if isinstance(found, (str, bytes)):
             return UnknownText(self.place())
         if isinstance(function, np.ufunc) and not OF_UFUNCS.isdisjoint(options):

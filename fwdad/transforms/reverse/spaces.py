@@ -113,7 +113,8 @@ class Spaces:
         if type(x_bar) is not Symbol or not x_bar.is_array:  # the same for every element
             if v.type.dtype.kind != "c" and _kind(x_bar) == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
-            return x_bar
+            narrower = _kind(x_bar) == v.type.dtype.kind and _dtype(x_bar) != v.type.dtype
+            return self._number(v, x_bar) if narrower else x_bar
         if alike or self.has_shape_of(v, x_bar):
             if v.type.dtype.kind != "c" and x_bar.dtype.kind == "c":
                 x_bar = self.recorder.apply(np.real, (x_bar,), {})
@@ -176,8 +177,13 @@ def _is_inexact(d: Any) -> bool:
     return isinstance(d, (float, complex)) or getattr(d, "dtype", np.dtype(int)).kind in "fc"
 
 
+def _dtype(x: Any) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = x.dtype if type(x) is Symbol else np.asarray(x).dtype
+    return dtype
+
+
 def _kind(x: Any) -> str:
-    return x.dtype.kind if type(x) is Symbol else np.asarray(x).dtype.kind
+    return _dtype(x).kind
 
 
 def _certain(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

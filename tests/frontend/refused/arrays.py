@@ -105,7 +105,7 @@ def dates(a):
 
 _DTYPES = (
     "functions whose result's dtype depends on values (`np.linalg.eig` and `np.emath` of real "
-    "numbers, `np.roots`, `np.real_if_close`)"
+    "numbers, `np.poly` of complex ones, `np.roots`, `np.real_if_close`)"
 )
 
 
@@ -117,6 +117,16 @@ def eigenvalues(a):
 @refuses(_DTYPES, V, part="depends on values")
 def roots(a):
     return np.roots(a).real  # here
+
+
+@refuses(_DTYPES, V, part="its dtype is unknown")
+def coefficients(a):
+    return np.poly(a + 0j).real  # here
+
+
+@refuses(_DTYPES, V, part="its dtype is unknown")
+def of_a_matrix(a):
+    return np.poly(np.outer(a, a) + 0j)  # here
 
 
 @refuses(_DTYPES, V, part="depends on values")

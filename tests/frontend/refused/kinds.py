@@ -1,5 +1,7 @@
 """Programs that are refused because a name may be things of different kinds."""
 
+import numpy as np
+
 from tests.frontend.refused.table import Body, Refused, V
 
 PROGRAMS = refuses = Refused()
@@ -44,6 +46,20 @@ def another_rank(a, n):
     for _ in range(n):
         a = a[None]  # here
     return a.sum()
+
+
+@refuses(
+    "arithmetic with a name that is a number of a small type (`uint8`, `int32`, `float16`) on one "
+    "path and of another type on another (`b = 0`, then `b = x[i]`), if its result is of another "
+    "dtype",
+    V,
+    part="NumPy's uint8 and Python's int",
+)
+def wraps_around_on_one_path(a):
+    largest = 0
+    for v in a.astype(np.uint8):
+        largest = max(largest, v)
+    return largest - 1  # here
 
 
 @refuses("`is` between two ints, or arrays, that may be one object", 1, 2, part="use `==`")

@@ -19,7 +19,12 @@ from fwdad.codegen.loops.terms.number_terms import (
     number_cast,
     numpy_number,
 )
-from fwdad.codegen.numba_support import SPECIAL_HELPERS, CannotCompileError
+from fwdad.codegen.numba_support import (
+    SPECIAL_HELPERS,
+    UFUNC_HELPERS,
+    UFUNC_PREFIX,
+    CannotCompileError,
+)
 from fwdad.ir.notation import ATOM, INFIX
 from fwdad.ir.types import Number
 from fwdad.ops import record_of
@@ -75,7 +80,8 @@ COMPARISONS = ORDERINGS | {np.equal, np.not_equal}
 
 
 _FLOAT32, _COMPLEX64 = np.dtype(np.float32), np.dtype(np.complex64)
-_WIDENED = {(np.power, _FLOAT32), (np.divide, _COMPLEX64)}
+_WIDENED = {*((f, _FLOAT32) for f in (np.power, np.remainder, np.floor_divide)),
+            (np.divide, _COMPLEX64)}  # fmt: skip
 """Ufuncs that are computed in double precision, or by functions that return it, too."""
 
 
@@ -152,6 +158,8 @@ def _numpy_text(ufunc: np.ufunc, terms: Sequence[Term], kind: str) -> tuple[str,
         return f"divide({one}, {args})", ATOM
     if record.numba_complex if kind == "c" else record.numba:
         return f"np.{name}({args})", ATOM
+    if kind == "c" and f"{UFUNC_PREFIX}{name}" in UFUNC_HELPERS:
+        return f"{UFUNC_PREFIX}{name}({args})", ATOM
     if kind == "f" and f"special_{name}" in SPECIAL_HELPERS and _is_scipy(ufunc):
         wide = [cast(t, FLOAT64).text for t in terms]
         text = f"special_{name}({', '.join(wide)})"
@@ -191,7 +199,7 @@ def _power_text(terms: Sequence[Term], kind: str) -> tuple[str, int]:
     if kind == "c":
         if n is not None and n == 2:
             return f"np.square({base.text})", ATOM
-        return f"{base.at(9)}**{exponent.at(9)}", 8
+        return f"{UFUNC_PREFIX}power({base.text}, {exponent.text})", ATOM
     if kind == "i":
         return f"numpy_int_power({base.text}, {exponent.text})", ATOM
     if kind != "f":

@@ -59,7 +59,7 @@ def python_term(ufunc: np.ufunc, terms: Sequence[Term], result: Number) -> Term:
 def _python_power(terms: Sequence[Term], wide: np.dtype[Any], result: Number) -> Term:
     base, exponent = (cast(t, wide) for t in terms)
     if wide.kind == "c":
-        return Term(f"{base.at(9)}**{exponent.at(9)}", 8, result)
+        return Term(f"complex_power({base.text}, {exponent.text})", ATOM, result)
     n = exponent.constant
     if n is not None and n == 2 and base.text.isidentifier():
         return Term(f"in_range({base.text} * {base.text}, {base.text})", ATOM, result)

@@ -175,8 +175,8 @@ _AS_THEY_ARE = {
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_,
     operator.or_, operator.xor, operator.invert,
 }  # fmt: skip
-# what NumPy computes for an array to the power of a Python number
-_POWERS = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal, 1: np.positive}
+POWERS = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal, 1: np.positive}
+"""What NumPy computes for an array to the power of a Python number."""
 
 
 def element_function(function: Any, args: tuple[Operand, ...]) -> tuple[Any, int] | None:
@@ -184,7 +184,7 @@ def element_function(function: Any, args: tuple[Operand, ...]) -> tuple[Any, int
     if function in _AS_THEY_ARE:
         return function, len(args)
     if function is operator.pow and not isinstance(args[1], Value):
-        known = _POWERS.get(args[1]) if type(args[1]) in (int, float) else None
+        known = POWERS.get(args[1]) if type(args[1]) in (int, float) else None
         return (known, 1) if known is not None else (np.power, 2)
     stands_for = _ufunc_of(function)
     if stands_for is not None:
