@@ -2,8 +2,8 @@
 
 Formulas of real functions overflow, cancel or leave the wrong side of a cut where a complex result
 is well behaved [1]_. NumPy's loops, and the C library's functions behind them, follow Annex G of
-the C standard [2]_, and compiled code gives the same bits. A loop runs over one element; the table
-of loops is at a place of ``PyUFuncObject`` that NumPy's C interface fixes.
+the C standard [2]_, and compiled code gives the same bits (roots to a rounding). A loop runs over
+one element; the table of loops is at a place of ``PyUFuncObject`` that NumPy's C interface fixes.
 
 References
 ----------
@@ -16,7 +16,9 @@ Importing this module needs Numba.
 
 from __future__ import annotations
 
+import cmath
 import ctypes
+import functools
 from typing import Any
 
 import numpy as np
@@ -24,12 +26,19 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core import types as _types
+from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from fwdad.codegen.numba_support import UFUNC_HELPERS, UFUNC_PREFIX
 
 types: Any = _types
 _LETTERS = {types.complex64: "F", types.complex128: "D"}
+_SIMPLE = {
+    f"{UFUNC_PREFIX}exp": (cmath.exp, 80.0, -1.0),
+    f"{UFUNC_PREFIX}sqrt": (cmath.sqrt, 1e30, 1e-30),
+}
+"""What Numba computes faster, and equally well, of numbers whose parts are below a bound, and whose
+imaginary part is above another: far from overflow, and from the cut."""
 
 
 class _UFunc(ctypes.Structure):
@@ -112,6 +121,16 @@ def _on_one_element(module: Any, ufunc: str, letter: str, number: Any, arity: in
     return function
 
 
+def _is_simple(builder: Any, z: Any, most: float, least: float) -> Any:
+    """Whether the parts of a number are below ``most``, and the imaginary one above ``least``."""
+    parts = [builder.extract_value(z, k) for k in range(2)]
+    size = builder.module.declare_intrinsic("llvm.fabs", [parts[0].type])
+    sizes = [builder.call(size, [x]) for x in parts]
+    tests = [builder.fcmp_ordered("<", x, x.type(most)) for x in sizes]
+    tests.append(builder.fcmp_ordered(">", sizes[1], sizes[1].type(least)))
+    return functools.reduce(builder.and_, tests)
+
+
 def __getattr__(name: str) -> Any:
     """A function that compiled code can call, created on first use."""
     if name not in UFUNC_HELPERS:
@@ -126,7 +145,18 @@ def __getattr__(name: str) -> Any:
         def code(context, builder, sig, args):
             number = context.get_value_type(sig.return_type)
             function = _on_one_element(builder.module, name, _LETTERS[held[0]], number, arity)
-            return builder.call(function, cgutils.unpack_tuple(builder, args[0], arity))
+            given = cgutils.unpack_tuple(builder, args[0], arity)
+            if name not in _SIMPLE:
+                return builder.call(function, given)
+            formula, *bounds = _SIMPLE[name]
+            made = cgutils.alloca_once(builder, number)
+            with builder.if_else(_is_simple(builder, given[0], *bounds)) as (simple, other):
+                with simple:
+                    quick = context.get_function(formula, signature(held[0], held[0]))
+                    builder.store(quick(builder, given), made)
+                with other:
+                    builder.store(builder.call(function, given), made)
+            return builder.load(made)
 
         return held[0](types.StarArgTuple.from_types(held)), code
 
