@@ -30,7 +30,6 @@ ALL = MUTATIONS + ALIASING + PROGRAMS + OBJECTS + NUMERICS + MODELS
 RECORDED = {  # by `fwdad/frontend/limits.md` and `fwdad/ir/limits.md`
     "classes_with_operators",
     "fortran_order", "functools_of_all_kinds",
-    "itertools_and_collections",
     "structured_fields",
 }  # fmt: skip
 

@@ -132,7 +132,7 @@ MISTAKES = {
     "a complex point, by rows": (
         lambda: fwdad.jacrev(pair)(X + 0j),
         fwdad.errors.NotHolomorphicError,
-        "(jvp, derivative, jacobian, jacfwd, linearize)",
+        "call jvp, derivative, jacobian, jacfwd or linearize with holomorphic=True",
     ),
     "argnums out of range": (
         lambda: fwdad.grad(total, argnums=1)(X),
