@@ -143,6 +143,8 @@ class Record:
         Its name in C's mathematical library; that of the instruction on vectors.
     numba, numba_complex : bool
         Numba has it under the same name, with the same meaning for floats; for complex numbers.
+    doubled : str
+        The kinds of numbers of single precision of which compiled code makes doubles.
     device : bool
         ``numba.cuda`` has it under the same name, with the same meaning for floats.
     has_loop : bool
@@ -208,6 +210,7 @@ class Record:
     simd: str = ""
     numba: bool = False
     numba_complex: bool = False
+    doubled: str = ""
     device: bool = False
     has_loop: bool = False
     cannot_carry: str = ""

@@ -77,12 +77,7 @@ SYMBOLS = {
 }  # fmt: skip
 ORDERINGS = {record_of(f).stands_for for f in (operator.lt, operator.le, operator.gt, operator.ge)}
 COMPARISONS = ORDERINGS | {np.equal, np.not_equal}
-
-
-_FLOAT32, _COMPLEX64 = np.dtype(np.float32), np.dtype(np.complex64)
-_WIDENED = {*((f, _FLOAT32) for f in (np.power, np.remainder, np.floor_divide)),
-            (np.divide, _COMPLEX64)}  # fmt: skip
-"""Ufuncs that are computed in double precision, or by functions that return it, too."""
+SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 
 
 def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
@@ -95,7 +90,7 @@ def numpy_term(ufunc: np.ufunc, terms: Sequence[Term]) -> Term:
     text, level = _numpy_text(ufunc, casts, kind)
     if outer.kind in "iu" and outer != INT64 and ufunc not in COMPARISONS:
         text, level = f"np.{outer}({text})", ATOM
-    if (ufunc, outer) in _WIDENED:
+    if outer in SINGLE and outer.kind in record_of(ufunc).doubled:
         text, level = f"np.{outer}({text})", ATOM
     return Term(text, level, numpy_number(outer))
 
