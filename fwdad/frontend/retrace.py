@@ -45,12 +45,13 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
             ways.all = len(ways.of_branches) > _FEW_WAYS
         except LoopFollowedError as found:  # it is too long, or its length unknown
             raise found.refusal from None
-        except (NotOneBodyError, ListGrows) as found:
-            if found.place is None or (found.place in lists and found.item is None):
+        except (NotOneBodyError, ListGrows) as error:
+            key, found = error.found
+            if error.place is None or (key in lists and found is None):
                 raise
-            lists[found.place] = found.item
-        except InTurnFound as found:
-            lists[found.place] = found
+            lists[key] = found
+        except InTurnFound as error:
+            lists[error.place] = error
         except RecursionFound as found:
             if id(found.key) in recursive:
                 raise UntraceableError("calls are nested too deeply to be traced") from found

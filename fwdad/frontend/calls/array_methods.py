@@ -14,6 +14,7 @@ from fwdad.frontend.calls.tables import CALLED, builtin, method
 from fwdad.frontend.syntax.attributes import class_of
 from fwdad.frontend.syntax.bound_methods import METHODS, BoundArrayMethod
 from fwdad.frontend.syntax.growing_lists import filled
+from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.iterators import Mapped
 from fwdad.frontend.syntax.raising import native
@@ -218,6 +219,8 @@ def _tolist(tracer: Tracer, a: Symbol) -> Any:
     if not a.is_array:
         return _item(tracer, a)
     made = filled.list_all(tracer, Mapped(a, lambda: functools.partial(_tolist, tracer)))
+    if a.type.ndim == 1:
+        return list_of(tracer, made)
     return tracer.recorder.journal.fresh(made) if type(made) is list else made
 
 

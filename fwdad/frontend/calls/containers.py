@@ -16,7 +16,7 @@ from fwdad.frontend.calls.kinds import CONTAINERS, mentions_symbols
 from fwdad.frontend.calls.tables import builtin
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.frame import Closure
-from fwdad.frontend.syntax.growing_lists.making import deque_of, stored_instead
+from fwdad.frontend.syntax.growing_lists.making import deque_of, list_of, stored_instead
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.symbols import Optional
 from fwdad.frontend.syntax.tracer import Tracer
@@ -46,6 +46,8 @@ def call_method(tracer: Tracer, owner: Any, name: str, args: Any, kwargs: Any) -
     if name in ("index", "count", "remove"):
         tracer.outside.read_compared(owner, *args)
     result = native(lambda: _in_c(owner, name)(*args, **kwargs))
+    if type(result) is list and name == "copy":
+        return list_of(tracer, result)
     return tracer.values.made(result) if name == "copy" or base is set else result
 
 
@@ -116,7 +118,7 @@ def missing(tracer: Tracer, o: defaultdict[Any, Any], key: Any) -> Any:
 
 @builtin(sorted)
 def _sorted(tracer: Tracer, x: Any, *, key: Any = None, reverse: Any = False) -> Any:
-    return tracer.recorder.journal.fresh(in_order(tracer, iteration.items(tracer, x), key, reverse))
+    return list_of(tracer, in_order(tracer, iteration.items(tracer, x), key, reverse))
 
 
 # -- operators on sequences

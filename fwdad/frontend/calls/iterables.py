@@ -169,10 +169,8 @@ def _next(tracer: Tracer, x: Any, *default: Any) -> Any:
 
 @builtin(list)
 def _list(tracer: Tracer, x: Any = ()) -> Any:
-    if isinstance(x, Items):
-        return x.copied()
-    made = filled.list_all(tracer, x)
-    return list_of(tracer, list(made)) if type(made) is list else made
+    made = x.copied() if isinstance(x, Items) else filled.list_all(tracer, x)
+    return list_of(tracer, made)
 
 
 @builtin(tuple)

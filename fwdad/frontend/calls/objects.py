@@ -20,6 +20,8 @@ from fwdad.frontend.calls.tables import CALLED, builtin
 from fwdad.frontend.slots import has_slots
 from fwdad.frontend.syntax import static_arrays
 from fwdad.frontend.syntax.frame import Closure
+from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.interpreter import Interpreter
 from fwdad.frontend.syntax.merge import is_object
 from fwdad.frontend.syntax.raising import native
@@ -86,7 +88,9 @@ def _copy(tracer: Tracer, x: Any) -> Any:
     array_copy = _of_array(tracer, x)
     if array_copy is not None:
         return array_copy
-    if type(x) in (list, dict, set):
+    if isinstance(x, Items) or type(x) is list:
+        return list_of(tracer, x.copied() if isinstance(x, Items) else x.copy())
+    if type(x) in (dict, set):
         return tracer.recorder.journal.fresh(x.copy())
     if _is_plain(tracer, x):
         return _object(tracer, x, _attributes(tracer, x))
@@ -107,6 +111,8 @@ def _deep(tracer: Tracer, x: Any, memo: dict[int, Any]) -> Any:
     duplicate = _of_array(tracer, x)
     if duplicate is not None:
         return _noted(memo, x, duplicate)
+    if isinstance(x, Items):
+        return _noted(memo, x, list_of(tracer, x.deeply_copied()))
     if type(x) is list:
         duplicate = _noted(memo, x, tracer.recorder.journal.fresh([]))
         duplicate.extend(_deep(tracer, item, memo) for item in x)

@@ -61,7 +61,8 @@ class Comprehensions:
             made = self._grown(node, source)
         if made is None:
             made = self._all(source)
-        return list_of(self.tracer, made) if type(made) is list else made
+        self.position.at(node)
+        return list_of(self.tracer, made)
 
     def eval_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
         source = self._source(node.generators, node.elt)

@@ -31,11 +31,16 @@ SEQUENCES = (list, deque)
 class NotOneBodyError(UntraceableError):
     """A loop's iterations differ in structure."""
 
-    item = None
     of_numbers = True  # whether a list of them may grow when the program runs
     place: Any = None  # where the list is made whose length differs between paths
+    what: str | None = None  # is asked of that list, that takes memory
     grows: type | None = None  # the class of what has another length after an iteration
     size = 0  # how many operations one iteration has
+
+    @property
+    def found(self) -> tuple[Any, Any]:
+        """What the next trace knows of a list, and the key of that."""
+        return (self.place, None) if self.what is None else ((self.place, "stored"), self.what)
 
 
 def truth(recorder: Recorder, x: Any) -> Any:

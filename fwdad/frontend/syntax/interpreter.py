@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from fwdad.frontend.syntax.definitions import Definitions
 from fwdad.frontend.syntax.exceptions import Exceptions
 from fwdad.frontend.syntax.expressions import Expressions
 from fwdad.frontend.syntax.generators import Generators
+from fwdad.frontend.syntax.growing_lists.making import one_in_memory
 from fwdad.frontend.syntax.loops import Loops
 from fwdad.frontend.syntax.matching import Matching
 from fwdad.frontend.syntax.operators import Operators
@@ -57,6 +59,7 @@ class Interpreter:
         self.outside = Outside(recorder, self.position, captures)
         self.values = Values(recorder, self.position, self.outside)
         self.growing = growing
+        self.values.one_in_memory = functools.partial(one_in_memory, self)
 
         self.scopes = Scopes(self)
         self.subscripts = Subscripts(self)

@@ -14,7 +14,7 @@ from fwdad.errors import Location, UntraceableError, type_in_words
 from fwdad.frontend.arguments import new_object, refuse_attributes
 from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.slots import original
-from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
+from fwdad.frontend.syntax.symbols import Maybe, Mergeable, Optional, Poison
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Missing
 from fwdad.ir.symbol import UNBOUND, Symbol, kind_in_words
@@ -146,7 +146,7 @@ class Merger:
                 f"it is {first} on one path and another one on the other, and values can choose "
                 "between numbers and arrays only: use it inside of the branch"
             )
-        return lambda _: Poison(reason, self.here)
+        return lambda _: Poison(reason, self.here, (a, b))
 
     def _alike(self, a: Any, b: Any) -> Build | None:
         """A builder for two contents of the same class; None if they cannot be merged."""
@@ -159,15 +159,20 @@ class Merger:
             return lambda symbols: slice(*bounds(symbols))
         if container_of(a) is not None and not _frozen(a) and not self._may_be_one(a, b):
             reason = (
-                f"which {type(a).__name__} it is depends on a value; choose between numbers or "
+                f"which {_class_name(a)} it is depends on a value; choose between numbers or "
                 "arrays instead"
             )
-            return lambda _: Poison(reason, self.here)
+            return lambda _: Poison(reason, self.here, (a, b))
         fresh = self.recorder.journal.fresh
         first, second = (
             now.get(id(o), o) if (o := container_of(x)) is not None else ()
             for now, x in zip(self._now, (a, b), strict=True)
         )
+        if isinstance(a, Mergeable):
+            if not a.is_like(b):
+                return None
+            parts = [self.pair(x, y) for x, y in zip(a.parts(first), b.parts(second), strict=True)]
+            return lambda symbols: a.anew([part(symbols) for part in parts])
         if type(a) is list and len(first) == len(second):
             parts = [self.pair(x, y) for x, y in zip(first, second, strict=True)]
             return lambda symbols: fresh([part(symbols) for part in parts])
@@ -243,13 +248,15 @@ class Merger:
         if isinstance(x, functools.partial) and mentions_symbols((x.args, x.keywords)):
             reason = f"it is {kind_in_words(x)} that is made on one path only"
             return lambda _: Poison(reason, self.here)
+        if isinstance(x, Mergeable) and x.own is None:
+            return self._copied(x, first=first)
         container = container_of(x)
         if container is None or id(container) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself
         if self._partners.setdefault(id(container), 0) != 0:
             reason = f"it is {type_in_words(x)} that is a different object on another path"
             return lambda _: Poison(reason, self.here)
-        if not _can_be_made_anew(x):
+        if not isinstance(x, Mergeable) and not _can_be_made_anew(x):
             reason = f"it is {type_in_words(x)}, with state in C, that is made on one path only"
             return lambda _: Poison(reason, self.here)
         memo = (id(container), 0)
@@ -272,16 +279,20 @@ class Merger:
 
     def _copied(self, x: Any, *, first: bool) -> Build:
         """A builder for a container that was made on one path only."""
+        if isinstance(x, Mergeable):
+            own = self._now[0 if first else 1].get(id(x.own), x.own)
+            parts = [self._one_sided(part, first=first) for part in x.parts(own)]
+            return lambda symbols: x.anew([part(symbols) for part in parts])
         if isinstance(x, list):
             items = [self._one_sided(item, first=first) for item in x]
             return lambda symbols: self.recorder.journal.fresh([item(symbols) for item in items])
         held = x if isinstance(x, dict) else vars(x)
-        parts = {key: self._one_sided(item, first=first) for key, item in held.items()}
+        fields = {key: self._one_sided(item, first=first) for key, item in held.items()}
         if isinstance(x, dict):
             return lambda symbols: self.recorder.journal.fresh(
-                {k: p(symbols) for k, p in parts.items()}
+                {k: p(symbols) for k, p in fields.items()}
             )
-        return lambda symbols: self._instance(type(x), parts, symbols)
+        return lambda symbols: self._instance(type(x), fields, symbols)
 
 
 def _joined(a: Any, b: Any, s: Type, t: Type) -> Type | None:
@@ -295,6 +306,10 @@ def _joined(a: Any, b: Any, s: Type, t: Type) -> Type | None:
 _NOT_OBJECTS = (
     type, types.ModuleType, types.FunctionType, types.MethodType, Symbol, Poison, Maybe, Optional
 )  # fmt: skip
+
+
+def _class_name(x: Any) -> str:
+    return kind_in_words(x) if isinstance(x, Mergeable) else type(x).__name__
 
 
 def is_object(x: Any) -> bool:
@@ -311,6 +326,8 @@ def container_of(x: Any) -> Any:
     """A mutable's contents: a list or dict itself, an object's ``__dict__``; None for others."""
     if type(x) in (list, dict):
         return x
+    if isinstance(x, Mergeable):
+        return x.own
     return vars(x) if is_object(x) else None
 
 

@@ -24,7 +24,7 @@ from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.raising import AlwaysRaises, native
 from fwdad.frontend.syntax.texts import interpolated, known_part
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.symbol import Symbol, UnknownText
+from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import Number, is_static_array
 from fwdad.tangents.namespaces import namespace_of
 
@@ -87,10 +87,10 @@ class Operators:
             same = self.conditions.same_items(a, b)
             if same is not None:
                 return same if function is operator.eq else self.conditions.negated(same)
-        if function is operator.mul and isinstance(a, (list, tuple, str)) and _is_int(b):
-            b = self.values.force(b)  # that many copies
-        if function is operator.mul and isinstance(b, (list, tuple, str)) and _is_int(a):
-            a = self.values.force(a)
+        if function is operator.mul and (_is_int(a) or _is_int(b)):
+            for x, times in ((a, b), (b, a)):
+                if isinstance(x, (list, tuple, str)):
+                    return self._copies(x, times)
         for x in (a, b):
             if getattr(type(x), "__array_ufunc__", ...) is None and mentions_symbols(vars(x)):
                 what = f"`{known.sign}` of {type_in_words(x)}"  # which has not done it, traced
@@ -105,7 +105,15 @@ class Operators:
                 raise AlwaysRaises(TypeError, (message,))
             return self.recorder.apply(function, (a, b), {})
         made = self._of_known(function, a, b)
-        return list_of(self.tracer, made, "made") if type(made) is list else self.values.made(made)
+        return list_of(self.tracer, made) if type(made) is list else self.values.made(made)
+
+    def _copies(self, x: Any, times: Symbol) -> Any:
+        """``x * times`` of a sequence: as many copies as in the example, unless values tell it."""
+        if type(x) is list and self.recorder.examples.forced(times.value) is UNBOUND:
+            items = growing_use.known_items(self.tracer, x)
+            if items is not None:
+                return list_of(self.tracer, growing_use.repeated(self.tracer, items, times))
+        return self.binary(operator.mul, x, self.values.force(times))
 
     def _methods(
         self, function: Callable[..., Any], a: Any, b: Any

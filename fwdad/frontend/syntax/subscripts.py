@@ -17,7 +17,7 @@ from fwdad.frontend.slots import class_attribute
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.flags import Flags, item_of_flags
 from fwdad.frontend.syntax.growing_lists.items import Items
-from fwdad.frontend.syntax.growing_lists.making import stored_instead
+from fwdad.frontend.syntax.growing_lists.making import list_of, stored_instead
 from fwdad.frontend.syntax.iterators import Enumerated, Iterator, Mapped, Range, Zipped
 from fwdad.frontend.syntax.lengths import binary_add, binary_mul, length_of_range
 from fwdad.frontend.syntax.raising import AlwaysRaises, native, recorded
@@ -95,7 +95,8 @@ class Subscripts:
         if isinstance(o, type) and self._is_by_class(o):
             return self.tracer.call(self.tracer.attribute(o, "__class_getitem__"), (index,), {})
         if isinstance(o, Items):
-            return o.item(index)
+            found = o.item(index)
+            return list_of(self.tracer, found) if isinstance(index, slice) else found
         if isinstance(o, Flags):
             return item_of_flags(self.tracer, o, index)
         if type(o) is Range and isinstance(index, slice) and type(index.step) is not Symbol:
@@ -111,6 +112,8 @@ class Subscripts:
             item = self._item_of_numbers(o, index)
             if item is not None:
                 return item
+            if type(o) is list and o and all(type(x) is list or isinstance(x, Items) for x in o):
+                stored_instead(self.tracer, o, "reading an item of")
         index = self.values.known(index)
         if isinstance(o, defaultdict) and index not in o:
             made = containers.missing(self.tracer, o, index)
@@ -120,7 +123,9 @@ class Subscripts:
         found = native(operator.getitem, o, index)
         if isinstance(found, (Maybe, Poison)):
             return self.values.readable(found, str(index), o, (KeyError, index))
-        return self.values.made(found) if isinstance(index, slice) else found
+        if not isinstance(index, slice):
+            return found
+        return list_of(self.tracer, found) if type(found) is list else self.values.made(found)
 
     def _position(self, o: Any, index: Any) -> Any:
         """An index of a sequence or an array, which may be an object that has ``__index__``."""

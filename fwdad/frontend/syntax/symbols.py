@@ -65,6 +65,24 @@ class Refusing(OfTrace):
     """A stand-in whose special methods refuse what Python, or code in C, would do with it."""
 
 
+class Mergeable(OfTrace):
+    """A stand-in that consists of values of the tape, which may be others on another path."""
+
+    own: dict[str, Any] | None = None  # what can be changed, by all who have it
+
+    def is_like(self, other: Any) -> bool:
+        """Whether this one and another of its class can be one."""
+        raise NotImplementedError
+
+    def parts(self, held: Any = None) -> tuple[Any, ...]:
+        """The values; ``held`` is what a path has left in ``own``."""
+        raise NotImplementedError
+
+    def anew(self, parts: Any) -> Any:
+        """The same with other values."""
+        raise NotImplementedError
+
+
 class Maybe(Held):
     """The content of a name that is bound on some paths only: ``value`` if ``flag`` holds."""
 
@@ -94,16 +112,20 @@ class KindsDifferError(UntraceableError):
 class Poison(Held):
     """The content of a name whose values on two paths cannot be merged: it raises when read.
 
-    ``reason`` is the end of a sentence about the name, ``place`` is that of the branch.
+    ``reason`` is the end of a sentence about the name, ``place`` is that of the branch, ``values``
+    are the two.
     """
 
-    __slots__ = ("place", "reason")
+    __slots__ = ("place", "reason", "values")
     made = False  # whether there has ever been one
     in_words = "a value that differs in kind between paths"
 
-    def __init__(self, reason: str, place: Location | None = None) -> None:
+    def __init__(
+        self, reason: str, place: Location | None = None, values: tuple[Any, ...] = ()
+    ) -> None:
         self.reason = reason
         self.place = place
+        self.values = values
         Poison.made = True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fwdad.errors import UntraceableError
@@ -31,6 +32,7 @@ class Values:
         self.recorder = recorder
         self.position = position
         self.outside = outside
+        self.one_in_memory: Callable[[tuple[Any, ...]], None] | None = None
 
     def number(self, x: Any) -> Any:
         """A value used as a number; an optional one is checked not to be None."""
@@ -143,7 +145,12 @@ class Values:
         return self.settled(x.value) if self.decided(x.flag, undecided) else None
 
     def refuse_poison(self, x: Poison, name: str) -> NoReturn:
-        """Refuse a value of two kinds; where the example can tell, the trace begins anew."""
+        """Refuse a value of two kinds; where the example can tell, the trace begins anew.
+
+        So it does where two lists can be one in memory.
+        """
+        if self.one_in_memory is not None:
+            self.one_in_memory(x.values)
         error = KindsDifferError(
             f"{name} cannot be used here: {x.reason}", self.position.location()
         )

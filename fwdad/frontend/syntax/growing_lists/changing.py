@@ -1,31 +1,33 @@
-"""Lists that are changed while the program runs: their items lie in arrays with room for more.
+"""Lists that are changed while the program runs: their items lie in arrays.
 
-A list that grows, and of which more is asked than :class:`Growing` does (to be shortened, to have
-an item changed, to be read in between), is a :class:`Stored`. Its number of items is a number of
-the tape, which also checks that there is room: a tape whose list becomes longer raises
+A list whose items are changed, or read, at places that are computed is a :class:`Stored`. So is one
+that grows, and of which more is asked than :class:`Growing` does (to be shortened, to have an item
+changed, to be read in between): its array has room for more. Its number of items is a number of the
+tape, which also checks that there is room: a tape whose list becomes longer raises
 :class:`NoRoomError`, and another one is made, where lists of that place have more.
 """
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections import deque
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.errors import UntraceableError
+from fwdad.frontend.calls.kinds import mentions_symbols
 from fwdad.frontend.syntax.growing_lists.items import (
     OUT_OF_RANGE,
     Items,
     ListGrows,
-    Shape,
     root,
 )
 from fwdad.frontend.syntax.lengths import binary_add
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.other_way import OtherWayError
-from fwdad.ir.symbol import Symbol
+from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import ArrayType, Number, join, number_type
 
 _ROOM = 1024
@@ -51,13 +53,18 @@ class NoRoomError(OtherWayError):
 class Changing(Items):
     """What a list does by putting items into places of memory.
 
-    ``held`` has the number of its items, shared with the columns of a list of tuples.
+    ``held`` has the number of its items, shared with the columns of a list of tuples. Only lists of
+    places that an earlier trace has found to be ``resized`` have ``room`` for more.
     """
 
-    def __init__(self, tracer: Tracer, count: int, place: Any, held: dict[str, Any] | None) -> None:
+    def __init__(self, tracer: Tracer, count: Any, place: Any, held: dict[str, Any] | None) -> None:
         self.tracer = tracer
         self.place = place
-        self.room = max(_rooms.get(root(place), _ROOM), count + 1)
+        self.resized = bool(tracer.growing.get((root(place), "resized")))
+        self.room = count
+        if self.resized:
+            more = count + 1 if isinstance(count, int) else 0
+            self.room = max(_rooms.get(root(place), _ROOM), more)
         if held is None:
             held = {"count": count}
             tracer.recorder.journal.own(held, namespace=True)
@@ -148,21 +155,42 @@ class Changing(Items):
         self._counted(last)
 
     def _counted(self, count: Any) -> None:
+        self.as_resized()
         self.tracer.recorder.journal.bind(self.held, "count", count)
+
+    @property
+    def own(self) -> Any:
+        """What has a place of its own, which two lists that become one must not share."""
+        return self.held if self.resized else None
+
+    def as_resized(self) -> None:
+        """Begin the trace anew if this is the first change of the length of a list."""
+        if self.place[-1] == "row":
+            self.refused("a list whose length changes, as an item of")
+        if not self.resized:
+            raise ListGrows((root(self.place), "resized"), item=True)
 
     def _with_room(self) -> Any:
         """The number of items, of which there may be one more."""
-        count, recorder = self.length(), self.tracer.recorder
-        fits = self.tracer.truth(self.tracer.binary(operator.lt, count, self.room))
+        self.as_resized()
+        count = self.length()
+        self.check_room(binary_add(self.tracer, count, 1))
+        return count
+
+    def check_room(self, count: Any) -> None:
+        """Write the check that there is room for a number of items."""
+        if not self.resized:
+            return
+        recorder = self.tracer.recorder
+        fits = self.tracer.truth(self.tracer.binary(operator.le, count, self.room))
         if type(fits) is not Symbol:
             if not fits:
                 self.refused(f"more than {self.room} items, added one by one, in")
-            return count
+            return
         if recorder.ways is None:
             self.refused("adding an item, after `pop` or another change, to")
         recorder.ways.taken, recorder.ways.place = True, recorder.ways.place or recorder.place()
         recorder.check(fits, NoRoomError, (self.room, *root(self.place)))
-        return count
 
     def _index(self, index: Any, message: str) -> Any:
         """The place of the item at an index; its check raises ``IndexError``."""
@@ -173,18 +201,24 @@ class Changing(Items):
 
 
 class Stored(Changing):
-    """A list of numbers of the type ``t``, None if it is not known before the first is added."""
+    """A list of numbers of the type ``t``, None if it is not known before the first is added.
+
+    ``memory`` is an array that begins with its items.
+    """
 
     def __init__(
-        self, tracer: Tracer, head: list[Any], place: Any, t: Any, held: Any = None
+        self, tracer: Tracer, count: Any, place: Any, t: Any, held: Any = None, rows: Any = None
     ) -> None:
-        super().__init__(tracer, len(head), place, held)
+        super().__init__(tracer, count, place, held)
         self.type = t
-        dtype = np.dtype(float) if t is None else t.dtype
-        self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
-        self._made = tracer.recorder.latest
-        for k, x in enumerate(head):
-            self.put(k, x)
+        self._program = tracer.recorder.blocks[tracer.recorder.first_block]
+        self._memory: Any = rows
+        if rows is None or self.resized or rows.dtype != t.dtype:
+            dtype = np.dtype(float) if t is None else t.dtype
+            self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
+            if rows is not None:
+                self.check_room(count)
+                tracer.recorder.store(self._memory, slice(None, count), rows)
 
     @property
     def python(self) -> bool:  # type: ignore[override]
@@ -212,7 +246,7 @@ class Stored(Changing):
             self.refused(f"items of different types ({self.type} and {t}) in")
         if wide != self.type:
             raise ListGrows(self.place, wide)
-        if not any(self._made in block.ops for block in recorder.blocks[recorder.first_block :]):
+        if recorder.blocks[recorder.first_block] is not self._program:
             self.refused("a recursive or differentiated function that changes")
         recorder.store(self._memory, k, x)
 
@@ -221,6 +255,39 @@ class Stored(Changing):
         recorder = self.tracer.recorder
         items = recorder.load(self._memory, source)
         recorder.store(self._memory, into, recorder.apply(np.ndarray.copy, (items,), {}))
+
+    def is_like(self, other: Any) -> bool:
+        """Whether two lists can be one; the trace begins anew where they can be made such.
+
+        As arrays that are never longer or shorter, any two can: who else has one of them sees what
+        is stored in it. A number of items that changes has its own place.
+        """
+        known = [x.type for x in (self, other) if x.type is not None]
+        wide = join(known[0], known[-1]) if known else None
+        if self.like is not other.like or self.most != other.most or (known and wide is None):
+            return False
+        for x in (self, other):
+            if x.type != wide:
+                raise ListGrows(x.place, wide)
+        for x, y in ((self, other), (other, self)):
+            if y.resized and not x.resized:
+                x.as_resized()
+            if y.resized and x.room < y.room:
+                _rooms[root(x.place)] = y.room
+                raise ListGrows((root(x.place), "resized"), item=True)
+        return True
+
+    def parts(self, held: Any = None) -> tuple[Any, ...]:
+        """The memory and the number of items."""
+        return self._memory, (held or self.held)["count"]
+
+    def anew(self, parts: Any) -> Stored:
+        """A list that is this one on one path."""
+        made = copy.copy(self)
+        made._memory, count = parts
+        made.held = {"count": count}
+        self.tracer.recorder.journal.own(made.held, namespace=True)
+        return made
 
     def reverse(self) -> None:
         """Turn the order of the items around."""
@@ -233,55 +300,44 @@ class Stored(Changing):
         self.tracer.recorder.store(self._memory, slice(None, self.length()), items)
 
 
-class StoredTuples(Changing, Tuples):
-    """A list of tuples, of whose parts each has memory of its own."""
+def array_of(tracer: Tracer, items: list[Any]) -> tuple[Any, Any]:
+    """A new array of the numbers on a list, or on the lists in it, and their type.
 
-    def __init__(
-        self, tracer: Tracer, head: list[Any], place: Any, shape: Shape, held: Any = None
-    ) -> None:
-        super().__init__(tracer, len(head), place, held)
-        self.kind = shape.kind
-        self.columns: list[Any] = []
-        rows = [self.parts(x, len(shape.parts)) for x in head]
-        self.columns += [
-            stored_list(tracer, [row[k] for row in rows], (place, k), part, self.held)
-            for k, part in enumerate(shape.parts)
-        ]
-
-    def put(self, k: Any, x: Any) -> None:
-        """Put an item at a place."""
-        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
-            column.put(k, part)
-
-    def move(self, source: slice, into: slice) -> None:
-        """Copy items to other places, which may be some of their own."""
-        for column in self.columns:
-            column.move(source, into)
-
-    def reverse(self) -> None:
-        """Turn the order of the items around."""
-        for column in self.columns:
-            column.reverse()
-
-
-def stored_list(
-    tracer: Tracer, head: list[Any], place: Any, known: Any, held: Any = None
-) -> Changing:
-    """A list that is changed when the program runs, made at ``place`` with the items ``head``.
-
-    ``known`` is the type of its items, or the shape of tuples, where an earlier trace has found it.
+    None and None if there are none.
     """
-    known = tracer.growing.get(place) if known is None else known
-    if isinstance(known, Shape):
-        return StoredTuples(tracer, head, place, known, held)
-    return Stored(tracer, head, place, known, held)
+    wide: Any = None
+    for x in _numbers(tracer, items):
+        t = x.type if type(x) is Symbol else number_type(x)
+        wide = t if wide is None or t is None else join(wide, t)
+        if not isinstance(wide, Number):
+            refuse_item(tracer, x)
+    if wide is None:
+        return None, None
+    dtype = {"dtype": wide.dtype}
+    if mentions_symbols(items):
+        return tracer.recorder.apply(np.array, (items,), dtype), wide
+    known = np.array(items, wide.dtype)
+    if len(set(map(repr, known.ravel().tolist()))) == 1:
+        return tracer.recorder.apply(np.full, (known.shape, known.flat[0].item()), dtype), wide
+    return tracer.recorder.apply(np.ndarray.copy, (tracer.recorder.as_symbol(known),), {}), wide
 
 
-def stored_deque(tracer: Tracer, items: list[Any], place: Any, most: int | None) -> Changing:
-    """A deque of at most ``most`` items."""
-    made = stored_list(tracer, items, place, None)
-    made.like, made.most = deque, most
-    return made
+def _numbers(tracer: Tracer, items: list[Any]) -> list[Any]:
+    """The numbers on a list of numbers, or on lists of one length in it."""
+    if not any(type(x) is list for x in items):
+        return items
+    if any(type(x) is not list or len(x) != len(items[0]) for x in items):
+        refuse_item(tracer, items)
+    return [x for item in items for x in _numbers(tracer, item)]
+
+
+def refuse_item(tracer: Tracer, x: Any) -> NoReturn:
+    """Raise for what cannot be an item of a list in memory."""
+    message = (
+        f"{kind_in_words(x)} beside other items of a list that is changed at places that are known "
+        "at run time only cannot be traced: use an array"
+    )
+    raise UntraceableError(message, tracer.position.location())
 
 
 def _shorten(items: Any, most: int, place: int) -> None:

@@ -19,13 +19,9 @@ from fwdad.frontend.numpy_sources.row_by_row import Flat
 from fwdad.frontend.syntax import iteration
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
-from fwdad.frontend.syntax.growing_lists.items import Items
-from fwdad.frontend.syntax.growing_lists.making import (
-    ONE_BODY,
-    ONE_BY_ONE,
-    can_grow,
-    growing_list,
-)
+from fwdad.frontend.syntax.growing_lists.items import ONE_BODY, ONE_BY_ONE, Items
+from fwdad.frontend.syntax.growing_lists.making import can_grow, growing_list
+from fwdad.frontend.syntax.growing_lists.tables import are_shared
 from fwdad.frontend.syntax.iterators import Iterator
 from fwdad.frontend.syntax.one_body import loop
 from fwdad.frontend.syntax.raising import AlwaysRaises
@@ -151,10 +147,12 @@ class _Column:
     inner: bool
     python: bool
     own: set[Op]
+    shared: bool = False
 
     def put(self, k: Any, x: Any) -> None:
         """Store one item."""
         same = not self.inner or _are_pythons(x) is self.python
+        self.shared |= self.inner and are_shared(self.tracer, [x])
         x = _numbers(self.tracer, x) if self.inner else x
         found = _type_of(x)
         if found is None or not (same and self._is_like(found)):
@@ -173,7 +171,9 @@ class _Column:
     def items(self) -> Items:
         """The list."""
         arrays = isinstance(self.type, ArrayType) and not self.inner
-        return Items(self.tracer, self.rows, python=self.python, arrays=arrays, inner=self.inner)
+        items = Items(self.tracer, self.rows, python=self.python, arrays=arrays, inner=self.inner)
+        items.shared = self.shared
+        return items
 
     # -- what `check_items` asks for
 

@@ -79,6 +79,17 @@ class Growing(Items):
         """The index of the item that was added last."""
         return 0 if self.front else -1
 
+    def is_like(self, other: Items) -> bool:
+        """Whether this one and another can be one: no stack is."""
+        return False
+
+    def changed(self, what: str) -> NoReturn:
+        """Begin the trace anew with this list in memory, with room for more."""
+        if self.arrays:
+            self.refused(what)
+        self.tracer.growing[root(self.place), "resized"] = True
+        raise ListGrows((root(self.place), "stored"), what)
+
     # -- items
 
     def _take_type(self, x: Any) -> None:
@@ -118,13 +129,13 @@ class Growing(Items):
     def append(self, x: Any) -> None:
         """Add an item at the end."""
         if self.front:
-            self._stored("both `append` and `insert` on")
+            self.changed("both `append` and `insert` on")
         self._put(x)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item at the front."""
         if type(place) is Symbol or place != 0:
-            self._stored("`insert` anywhere but at 0 in")
+            self.changed("`insert` anywhere but at 0 in")
         if not self.front:
             raise ListGrows((self.place, "front"), item=True)
         self._put(x)
@@ -132,29 +143,11 @@ class Growing(Items):
     def pop(self, place: Any = -1) -> Any:
         """Take off the item at an end."""
         if type(place) is Symbol or place not in (0, -1):
-            self._stored("`pop` anywhere but at an end of")
+            self.changed("`pop` anywhere but at an end of")
         self.not_empty("pop from empty list", IndexError)
         found = self.at(place)
         self._change(self._part(slice(None, -1) if place else slice(1, None)))
         return found
-
-    def set_item(self, _index: Any, _x: Any) -> None:
-        """Change an item."""
-        self._stored("changing an item of")
-
-    def delete(self, _index: Any) -> None:
-        """Remove an item."""
-        self._stored("`del` of an item of")
-
-    def clear(self) -> None:
-        """Remove all items."""
-        self._stored("`clear` of")
-
-    def _stored(self, what: str) -> NoReturn:
-        """Begin the trace anew with a list in memory; refuse that of arrays."""
-        if self.arrays:
-            self.refused(what)
-        raise ListGrows((root(self.place), "stored"), what)
 
     def reverse(self) -> None:
         """Turn the order of the items around."""
@@ -180,16 +173,16 @@ class Growing(Items):
         if rows is UNBOUND:
             return None
         if type(rows) is not Symbol:
-            self._stored("reading, where it was changed in a loop or on one side of a branch,")
+            self.changed("reading, where it was changed in a loop or on one side of a branch,")
         return rows
 
     def _put(self, x: Any) -> None:
         recorder = self.tracer.recorder
         if self.held["changed"] is not UNBOUND:
-            self._stored("adding an item, after `pop`, `reverse` or `sort`, to")
+            self.changed("adding an item, after `pop`, `reverse` or `sort`, to")
         x = self.operand(x)
         if recorder.in_checkpoint or recorder.checkpoint is not None:
-            self._stored("code under `checkpoint` that appends to")
+            self.changed("code under `checkpoint` that appends to")
         if self._level(recorder.blocks[recorder.first_block :]) is None:
             self.refused("a recursive or differentiated function that appends to")
         self._take_type(x)
@@ -242,7 +235,7 @@ class Growing(Items):
         assert block is not None
         at = next((k for k, op in enumerate(block.ops) if count.value in op.outputs), None)
         if at is None:  # it has another length in each iteration, or on one side
-            self._stored("reading, while it grows, anything but the length or the latest item of")
+            self.changed("reading, while it grows, anything but the length or the latest item of")
         assert at is not None
         unstacked = self._unstacked.get(count.value)
         if unstacked is None or unstacked.allocated not in block.ops:

@@ -23,7 +23,25 @@ class Tuples(Items):
         self.kind = kind
         self.columns = columns
 
-    def parts(self, x: Any, n: int) -> Any:
+    def is_like(self, other: Any) -> bool:
+        """Whether this one and another can be one."""
+        return self.kind is other.kind and len(self.columns) == len(other.columns)
+
+    def parts(self, held: Any = None) -> tuple[Any, ...]:
+        """The columns."""
+        return tuple(self.columns)
+
+    def anew(self, parts: Any) -> Tuples:
+        """A list of other items of the same kind."""
+        return Tuples(self.tracer, self.kind, list(parts))
+
+    def made_at(self, place: Any) -> None:
+        """Note where this list is made."""
+        self.place = place
+        for k, column in enumerate(self.columns):
+            column.made_at((place, k))
+
+    def parts_of(self, x: Any, n: int) -> Any:
         """The parts of an item, which must be a tuple of n."""
         if not isinstance(x, tuple) or type(x) is not self.kind or len(x) != n:
             alike = f" of {len(x)}" if isinstance(x, tuple) else ""
@@ -37,12 +55,12 @@ class Tuples(Items):
 
     def append(self, x: Any) -> None:
         """Add an item at the end."""
-        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
+        for column, part in zip(self.columns, self.parts_of(x, len(self.columns)), strict=True):
             column.append(part)
 
     def insert(self, place: Any, x: Any) -> None:
         """Add an item at the front."""
-        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
+        for column, part in zip(self.columns, self.parts_of(x, len(self.columns)), strict=True):
             column.insert(place, part)
 
     def pop(self, place: Any = -1) -> Any:
@@ -51,7 +69,7 @@ class Tuples(Items):
 
     def set_item(self, index: Any, x: Any) -> None:
         """Change the item at an index."""
-        for column, part in zip(self.columns, self.parts(x, len(self.columns)), strict=True):
+        for column, part in zip(self.columns, self.parts_of(x, len(self.columns)), strict=True):
             column.set_item(index, part)
 
     def delete(self, index: Any) -> None:

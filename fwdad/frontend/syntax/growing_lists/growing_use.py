@@ -11,13 +11,17 @@ import numpy as np
 
 from fwdad.frontend.calls.tables import ATTRIBUTES_OF, CALLED
 from fwdad.frontend.syntax import iteration
-from fwdad.frontend.syntax.growing_lists.changing import Stored, StoredTuples
+from fwdad.frontend.syntax.growing_lists.changing import Stored
 from fwdad.frontend.syntax.growing_lists.growing import Growing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.making import list_of
+from fwdad.frontend.syntax.growing_lists.storing import StoredTuples
+from fwdad.frontend.syntax.growing_lists.tables import Table
 from fwdad.frontend.syntax.symbols import OfFunction
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import Number, number_type
 
 
 def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
@@ -27,7 +31,7 @@ def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     return Bound(o, name)
 
 
-_KINDS = (Items, Growing, Tuples, Stored, StoredTuples)
+_KINDS = (Items, Growing, Tuples, Stored, StoredTuples, Table)
 ATTRIBUTES_OF.update(dict.fromkeys(_KINDS, _attribute))
 
 
@@ -105,7 +109,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "remove": lambda tracer, o, x: tracer.call(_remove, (o, x), {}),
     "extend": extend,
     "insert": lambda _tracer, o, place, x: o.insert(place, x),
-    "copy": lambda _tracer, o: o.copied(),
+    "copy": lambda tracer, o: list_of(tracer, o.copied()),
     "pop": lambda _tracer, o, place=-1: o.pop(place),
     "clear": lambda _tracer, o: o.clear(),
     "reverse": lambda _tracer, o: o.reverse(),
@@ -186,4 +190,44 @@ def operated(tracer: Tracer, function: Any, a: Any, b: Any) -> Any:
     if isinstance(other, np.ndarray) or (type(other) is Symbol and other.is_array):
         a, b = (x.array() if isinstance(x, Items) else x for x in (a, b))
         return tracer.binary(function, a, b)
+    if function is operator.add and type(other) in (list, *_KINDS):
+        return list_of(tracer, _joined(tracer, own, a, b))
+    if function is operator.mul and number_kind(other) in ("i", "b"):
+        return list_of(tracer, repeated(tracer, own, other))
     return own.refused(f"`{function.__name__.strip('_')}` with")
+
+
+def _joined(tracer: Tracer, own: Items, a: Any, b: Any) -> Items:
+    """``a + b`` of two lists of numbers, one of which is ``own``."""
+    parts = [x if isinstance(x, Items) else known_items(tracer, x) for x in (a, b)
+             if type(x) is not list or x]
+    if any(x is None or x.arrays or x.inner or isinstance(x, Tuples) for x in parts):
+        own.refused("`add` of lists that are not both of numbers, to")
+    rows = [x.rows() for x in parts]
+    if len({(x.python, r.dtype) for x, r in zip(parts, rows, strict=True)}) > 1:
+        own.refused("`add` of lists of different types, to")
+    whole = tracer.recorder.apply(np.concatenate, (rows,), {})
+    return Items(tracer, whole, python=parts[0].python)
+
+
+def known_items(tracer: Tracer, x: list[Any]) -> Items | None:
+    """A list of numbers of one type as an array; None for any other list."""
+    types = {item.type if type(item) is Symbol else number_type(item) for item in x}
+    t = next(iter(types)) if len(types) == 1 else None
+    if not isinstance(t, Number):
+        return None
+    return Items(tracer, tracer.recorder.apply(np.array, (list(x),), {}), python=t.python)
+
+
+def repeated(tracer: Tracer, x: Items, times: Any) -> Items:
+    """``x * times``."""
+    if x.arrays or x.inner or isinstance(x, Tuples):
+        x.refused("`mul` of anything but numbers in")
+    rows = tracer.recorder.apply(np.tile, (x.rows(), tracer.call(max, (times, 0), {})), {})
+    return Items(tracer, rows, python=x.python)
+
+
+def number_kind(x: Any) -> str | None:
+    """The kind of a number's dtype; None of anything else."""
+    t = x.type if type(x) is Symbol else number_type(x)
+    return t.dtype.kind if isinstance(t, Number) else None

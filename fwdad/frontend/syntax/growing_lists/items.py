@@ -10,14 +10,13 @@ import numpy as np
 
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.raising import AlwaysRaises, TraceControl
-from fwdad.frontend.syntax.symbols import Refusing
+from fwdad.frontend.syntax.symbols import Mergeable, Refusing
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol, kind_in_words
 from fwdad.ir.types import Number, number_type
 
 INSTEAD = "use an array of the full length, or read the list where it no longer grows"
 OUT_OF_RANGE = "list index out of range"
-_CHANGING = "changing a copy, or a slice, of"
 
 
 class ListGrows(TraceControl):
@@ -32,7 +31,7 @@ class ListGrows(TraceControl):
     def __init__(self, place: Any, item: Any = None) -> None:
         super().__init__(place)
         self.place = place
-        self.item = item
+        self.found = place, item
 
 
 @dataclass(frozen=True)
@@ -53,13 +52,14 @@ def shape_of(x: Any) -> Shape | None:
     return Shape(type(x), tuple(map(shape_of, x)))
 
 
-class Items(Refusing):
+class Items(Refusing, Mergeable):
     """A list whose items are those of the array ``rows``, which nobody may change.
 
     They are numbers, ``python``'s or NumPy's, or lists of these (``inner``), or ``arrays``.
     """
 
     arrays = inner = False
+    shared = False  # whether the lists that are its items may have other names
     like: type = list
     place: Any = None  # where it is made, if it grows
     type: Any = None  # that of its items, if it is to be known
@@ -78,6 +78,25 @@ class Items(Refusing):
         self.python = python
         self.arrays, self.inner = arrays, inner
 
+    def is_like(self, other: Items) -> bool:
+        """Whether this one and another of its class can be one."""
+        kinds = [(x.python, x.arrays, x.inner) for x in (self, other)]
+        return kinds[0] == kinds[1]
+
+    def made_at(self, place: Any) -> None:
+        """Note where this list is made."""
+        self.place = place
+
+    def parts(self, held: Any = None) -> tuple[Any, ...]:
+        """The items as an array."""
+        return (self._rows,)
+
+    def anew(self, parts: Any) -> Items:
+        """A list of other items of the same kind."""
+        made = self._like(*parts)
+        made.place = self.place
+        return made
+
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""
         name = self.like.__name__
@@ -92,6 +111,12 @@ class Items(Refusing):
     __eq__ = __ne__ = __lt__ = __add__ = __radd__ = __mul__ = __rmul__ = _refused
     __array__ = __str__ = __repr__ = __format__ = _refused
     __hash__ = object.__hash__
+
+    def changed(self, what: str) -> NoReturn:
+        """Begin the trace anew with this list in memory; refuse what cannot be."""
+        if not self.arrays:
+            ask_stored(self.tracer, self.place and root(self.place), what)
+        self.refused(what)
 
     def rows(self) -> Symbol:
         """The items, as an array that nobody may write into."""
@@ -132,12 +157,16 @@ class Items(Refusing):
         """The item at an index that is in bounds."""
         row = self.tracer.subscript(self.whole(), (place, ...) if self.arrays else place)
         if self.inner:
-            return Items(self.tracer, row, python=self.python)
+            items = Items(self.tracer, row, python=self.python, inner=row.type.ndim > 1)
+            items.place = self.place and (self.place, "row")
+            return items
         return _in_python(self.tracer, row) if self.python else row
 
     def _like(self, rows: Symbol) -> Items:
         """A list of other items of the kind of this one's."""
-        return Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
+        made = Items(self.tracer, rows, python=self.python, arrays=self.arrays, inner=self.inner)
+        made.shared = self.inner
+        return made
 
     def not_empty(self, message: str, error: type[Exception] = ValueError) -> None:
         """Write the check that an empty list raises ``error``."""
@@ -159,37 +188,41 @@ class Items(Refusing):
         """A list of the same items."""
         return self._like(self.rows())
 
+    def deeply_copied(self) -> Items:
+        """A list of copies of the items."""
+        return self.copied()
+
     def append(self, _x: Any) -> None:
-        """Refuse to append to a copy."""
-        self.refused(_CHANGING)
+        """Add an item at the end."""
+        self.changed("appending to")
 
     def insert(self, _place: Any, _x: Any) -> None:
-        """Refuse to insert into a copy."""
-        self.refused(_CHANGING)
+        """Add an item before that at an index."""
+        self.changed("`insert` into")
 
     def pop(self, _place: Any = -1) -> Any:
-        """Refuse to take an item off a copy."""
-        self.refused(_CHANGING)
+        """Remove the item at an index."""
+        self.changed("`pop` of")
 
     def set_item(self, _index: Any, _x: Any) -> None:
-        """Refuse to change an item of a copy."""
-        self.refused(_CHANGING)
+        """Change an item."""
+        self.changed("changing an item of")
 
     def delete(self, _index: Any) -> None:
-        """Refuse to remove an item of a copy."""
-        self.refused(_CHANGING)
+        """Remove an item."""
+        self.changed("`del` of an item of")
 
     def clear(self) -> None:
-        """Refuse to empty a copy."""
-        self.refused(_CHANGING)
+        """Remove all items."""
+        self.changed("`clear` of")
 
     def reverse(self) -> None:
-        """Refuse to reverse a copy."""
-        self.refused(_CHANGING)
+        """Turn the order of the items around."""
+        self.changed("`reverse` of")
 
     def sort(self) -> None:
-        """Refuse to sort a copy."""
-        self.refused(_CHANGING)
+        """Bring the items into order."""
+        self.changed("`sort` of")
 
     def operand(self, x: Any) -> Any:
         """An item as a number or an array; raises for anything else."""
@@ -206,6 +239,19 @@ class Items(Refusing):
         """``np.array`` of the list."""
         symbol: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self.rows(),), {})
         return symbol
+
+
+ONE_BODY = object()
+ONE_BY_ONE = object()
+"""How the list that is made at a place is filled."""
+
+
+def ask_stored(tracer: Tracer, place: Any, what: str) -> None:
+    """Begin the trace anew with lists of a place in memory, unless this was given up."""
+    if place is None or tracer.growing.get((place, "stored")):
+        return
+    if tracer.growing.setdefault((place, "how"), ONE_BODY) is ONE_BODY:
+        raise ListGrows((place, "stored"), what)
 
 
 def root(place: Any) -> Any:

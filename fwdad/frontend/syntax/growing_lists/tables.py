@@ -1,0 +1,192 @@
+"""Lists of lists of numbers that are changed while the program runs: rows of one array.
+
+All lists on a :class:`Table` are of one length, which never changes. Each is a view of the table's
+array, so that whoever has one of them sees what is stored in the table, and the other way around.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fwdad.errors import UntraceableError
+from fwdad.frontend.syntax.growing_lists.changing import Changing, Stored, array_of
+from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
+from fwdad.frontend.syntax.growing_lists.items import Items, ListGrows, root
+from fwdad.frontend.syntax.symbols import Maybe, Optional
+from fwdad.frontend.syntax.tracer import Tracer
+from fwdad.ir.symbol import Symbol
+from fwdad.ir.types import ArrayType, Number, join
+
+_ALIASED = (
+    "a list whose items are lists, one of which stands in it twice or is known by another name, "
+    "cannot be changed at places that are known at run time only: make each of them in the list"
+)
+_RAGGED = (
+    "a list whose items are lists of different lengths or kinds cannot be changed at places that "
+    "are known at run time only: use an array"
+)
+
+
+class Table(Changing):
+    """A list of lists of numbers, of as many each: the rows of an array.
+
+    ``type`` is that of the numbers.
+    """
+
+    def __init__(self, tracer: Tracer, memory: Symbol, place: Any, t: Number) -> None:
+        super().__init__(tracer, tracer.recorder.length(memory, 0), place, None)
+        self.type = t
+        self._memory = memory
+
+    @property
+    def python(self) -> bool:  # type: ignore[override]
+        """Whether the numbers are Python's."""
+        return bool(self.type.python)
+
+    def whole(self) -> Symbol:
+        """The memory."""
+        return self._memory
+
+    def rows(self) -> Symbol:
+        """The numbers as they are now, as an array that nobody may write into."""
+        rows: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (self._memory,), {})
+        return rows
+
+    def at(self, place: Any) -> Any:
+        """The list at an index that is in bounds."""
+        row = self.tracer.recorder.load(self._memory, place)
+        inner = (self.place, "row")
+        if row.type.ndim > 1:
+            return Table(self.tracer, row, inner, self.type)
+        count = self.tracer.recorder.length(row, 0)
+        return Stored(self.tracer, count, inner, self.type, rows=row)
+
+    def _like(self, rows: Symbol) -> Items:
+        return Items(self.tracer, rows, python=self.python, inner=True)
+
+    def item(self, index: Any) -> Any:
+        """The list at an index, or a list of the same lists, those of a slice."""
+        if isinstance(index, slice):
+            part = self.tracer.recorder.load(self._memory, index)
+            return Table(self.tracer, part, self.place, self.type)
+        return super().item(index)
+
+    def copied(self) -> Items:
+        """A list of the same lists."""
+        return self.item(slice(None))
+
+    def deeply_copied(self) -> Items:
+        """A list of copies of the lists."""
+        return self._like(self.rows())
+
+    def made_at(self, place: Any) -> None:
+        """Note nothing: the lists are made where the table is."""
+
+    def put(self, k: Any, x: Any) -> None:
+        """Replace a list, which nobody else has, by another one."""
+        recorder = self.tracer.recorder
+        if are_shared(self.tracer, [x], table=self):
+            raise UntraceableError(_ALIASED, self.tracer.position.location())
+        row, t = rows_of(self.tracer, x)
+        wide = join(self.type, t)
+        if wide is None or not _alike(self.tracer, row.type.shape, self._memory.type.shape[1:]):
+            raise UntraceableError(_RAGGED, self.tracer.position.location())
+        if wide != self.type:
+            raise ListGrows((self.place, "row"), wide)
+        recorder.store(self._memory, k, row)
+
+    def as_resized(self) -> None:
+        """Refuse to add or remove lists."""
+        self.refused("adding lists to, or removing them from,")
+
+    def is_like(self, other: Any) -> bool:
+        """Whether two tables can be one; the trace begins anew where they can be made such."""
+        wide = join(self.type, other.type)
+        if wide is None or self._memory.type.ndim != other.whole().type.ndim:
+            return False
+        for x in (self, other):
+            if x.type != wide:
+                raise ListGrows((x.place, "row"), wide)
+        return True
+
+    def parts(self, held: Any = None) -> tuple[Any, ...]:
+        """The memory."""
+        return (self._memory,)
+
+    def anew(self, parts: Any) -> Table:
+        """A table of other numbers."""
+        return Table(self.tracer, parts[0], self.place, self.type)
+
+
+def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
+    """A table that is made at a place, of a list of lists."""
+    shared = items.shared if isinstance(items, Items) else are_shared(tracer, items)
+    if shared:
+        raise UntraceableError(_ALIASED, tracer.position.location())
+    rows, t = rows_of(tracer, items)
+    known = tracer.growing.get((place, "row"))
+    wide = t if known is None else join(t, known)
+    if wide is None:
+        raise UntraceableError(_RAGGED, tracer.position.location())
+    if wide != known:
+        raise ListGrows((place, "row"), wide)
+    if rows.dtype != wide.dtype:
+        rows = tracer.recorder.apply(np.ndarray.astype, (rows, wide.dtype), {})
+    return Table(tracer, rows, place, wide)
+
+
+def rows_of(tracer: Tracer, x: Any) -> tuple[Symbol, Number]:
+    """A new array of the numbers on a list, or on the lists in it, and their type."""
+    if isinstance(x, Items):
+        if x.arrays or isinstance(x, Tuples):
+            x.refused("changing, at a place that is known at run time only,")
+        return x.array(), Number(x.rows().dtype, python=x.python)
+    if any(isinstance(item, Items) for item in x):
+        parts = [rows_of(tracer, item) for item in x]
+        first, wide = parts[0]
+        for row, t in parts:
+            wide = join(wide, t)
+            if wide is None or not _alike(tracer, row.type.shape, first.type.shape):
+                raise UntraceableError(_RAGGED, tracer.position.location())
+        return tracer.recorder.apply(np.stack, ([row for row, _ in parts],), {}), wide
+    rows, t = array_of(tracer, x)
+    if t is None:
+        raise UntraceableError(_RAGGED, tracer.position.location())
+    return rows, t
+
+
+def _alike(tracer: Tracer, a: Any, b: Any) -> bool:
+    """Whether two shapes are known to be one."""
+    dtype = np.dtype(float)
+    first, second = (tracer.recorder.lengths.resolved(ArrayType(dtype, tuple(s))) for s in (a, b))
+    return first.shape == second.shape
+
+
+def are_shared(tracer: Tracer, lists: list[Any], table: Table | None = None) -> bool:
+    """Whether one of some lists may have another name, or one on a table may."""
+    ids = set(map(id, lists))
+    journal = tracer.recorder.journal
+    if len(ids) < len(lists) or any(map(_is_on_table, lists)):
+        return True
+    if any(type(x) is list and not journal.is_own(x) for x in lists):
+        return True
+    waiting = [x for o in journal.heap() for x in (o.values() if isinstance(o, dict) else o)]
+    while waiting:
+        x = waiting.pop()
+        if id(x) in ids:
+            return True
+        if table is not None and x is not table and isinstance(x, Changing):
+            if x.place is not None and root(x.place) == root(table.place):
+                return True
+        if isinstance(x, tuple):
+            waiting.extend(x)
+        elif isinstance(x, (Maybe, Optional)):
+            waiting.append(x.value)
+    return False
+
+
+def _is_on_table(x: Any) -> bool:
+    """Whether a list is one of a table's."""
+    return isinstance(x, Changing) and isinstance(x.place, tuple) and x.place[-1] == "row"
