@@ -10,7 +10,7 @@ from fwdad.errors import UntraceableError
 from fwdad.frontend.calls.recursion import InlineFound, RecursionFound
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.early_ends import InTurnFound
-from fwdad.frontend.syntax.growing_lists.items import ListGrows
+from fwdad.frontend.syntax.growing_lists.items import ONE_BODY, ListGrows, root
 from fwdad.frontend.syntax.growing_lists.making import fill_one_by_one
 from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 
@@ -50,6 +50,7 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
             if error.place is None or (key in lists and found is None):
                 raise
             lists[key] = found
+            lists.setdefault((root(error.place), "how"), ONE_BODY)
         except InTurnFound as error:
             lists[error.place] = error
         except RecursionFound as found:

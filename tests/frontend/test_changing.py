@@ -404,7 +404,7 @@ def test_one_tape_for_all_values():
 
 def test_more_items_than_there_is_room(monkeypatch):
     monkeypatch.setattr(changing, "_ROOM", 4)
-    monkeypatch.setattr(changing, "_rooms", {})
+    monkeypatch.setattr(changing, "rooms", {})
     fast, slope = fwdad.jit(monotone, backend="numpy"), fwdad.jit(fwdad.grad(monotone))
     for n in (3, 5, 200, 4, 1500, 10):
         x = np.linspace(0.1, 1.0, n)
@@ -412,7 +412,7 @@ def test_more_items_than_there_is_room(monkeypatch):
         assert_allclose(slope(x), fwdad.grad(monotone)(x), rtol=1e-11)
         assert_allclose(fwdad.vjp(fast, x)[1](1.0), slope(x), rtol=1e-11)
     assert 3 <= len(fast.specialisations()) <= 4
-    (room,) = changing._rooms.values()
+    (room,) = changing.rooms.values()
     assert room == 4 * 16**3
 
 

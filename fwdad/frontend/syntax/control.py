@@ -14,6 +14,7 @@ from fwdad.frontend.syntax import catching
 from fwdad.frontend.syntax.catching import Side
 from fwdad.frontend.syntax.merge import Leaf, Merger
 from fwdad.frontend.syntax.raising import AlwaysRaises
+from fwdad.frontend.syntax.symbols import Mergeable
 from fwdad.ir.builder.heap_journal import set_content
 from fwdad.ir.builder.recorder import Recorder
 from fwdad.ir.ops import Block, Branch, Check, Missing, Operand, Value
@@ -247,9 +248,9 @@ def content_at(o: Any, key: Any) -> Any:
 
 def _may_be_rows(x: Any) -> bool:
     """Whether the items of a list that grows when the program runs may be like this one."""
-    if isinstance(x, tuple):
+    if isinstance(x, (tuple, list)):
         return all(map(_may_be_rows, x))
-    return isinstance(x, (Symbol, np.ndarray)) or number_type(x) is not None
+    return isinstance(x, (Symbol, np.ndarray, Mergeable)) or number_type(x) is not None
 
 
 def differing(recorder: Recorder, o: Any, a: Any, b: Any) -> list[tuple[Any, Any, Any]]:

@@ -169,7 +169,7 @@ class Merger:
             for now, x in zip(self._now, (a, b), strict=True)
         )
         if isinstance(a, Mergeable):
-            if not a.is_like(b):
+            if not a.rebuilt or not a.is_like(b):
                 return None
             parts = [self.pair(x, y) for x, y in zip(a.parts(first), b.parts(second), strict=True)]
             return lambda symbols: a.anew([part(symbols) for part in parts])
@@ -249,7 +249,7 @@ class Merger:
             reason = f"it is {kind_in_words(x)} that is made on one path only"
             return lambda _: Poison(reason, self.here)
         if isinstance(x, Mergeable) and x.own is None:
-            return self._copied(x, first=first)
+            return self._copied(x, first=first) if x.rebuilt else lambda _: x
         container = container_of(x)
         if container is None or id(container) not in self._fresh[0 if first else 1]:
             return lambda _: x  # it was there before, and is itself

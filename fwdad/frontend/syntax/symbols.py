@@ -68,6 +68,7 @@ class Refusing(OfTrace):
 class Mergeable(OfTrace):
     """A stand-in that consists of values of the tape, which may be others on another path."""
 
+    rebuilt = True  # whether it can be made anew; else it stays what it is
     own: dict[str, Any] | None = None  # what can be changed, by all who have it
 
     def is_like(self, other: Any) -> bool:

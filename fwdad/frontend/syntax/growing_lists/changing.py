@@ -25,6 +25,7 @@ from fwdad.frontend.syntax.growing_lists.items import (
     root,
 )
 from fwdad.frontend.syntax.lengths import binary_add
+from fwdad.frontend.syntax.symbols import Maybe, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.symbol import Symbol, kind_in_words
@@ -35,7 +36,7 @@ _MORE = 16  # times
 _EMPTY: dict[type, str] = {list: "pop from empty list", deque: "pop from an empty deque"}
 _NOT_ASSIGNED = "list assignment index out of range"
 
-_rooms: dict[Any, int] = {}
+rooms: dict[Any, int] = {}
 """For how many items a list that is made at a place has room, if that is not ``_ROOM``."""
 
 
@@ -44,7 +45,7 @@ class NoRoomError(OtherWayError):
 
     def __init__(self, room: int, *place: Any) -> None:
         super().__init__(room, *place)
-        _rooms[place] = max(_rooms.get(place, 0), _MORE * room)
+        rooms[place] = max(rooms.get(place, 0), _MORE * room)
 
     def __str__(self) -> str:
         return f"a list has more than {self.args[0]} items"
@@ -64,7 +65,7 @@ class Changing(Items):
         self.room = count
         if self.resized:
             more = count + 1 if isinstance(count, int) else 0
-            self.room = max(_rooms.get(root(place), _ROOM), more)
+            self.room = max(rooms.get(root(place), _ROOM), more)
         if held is None:
             held = {"count": count}
             tracer.recorder.journal.own(held, namespace=True)
@@ -83,6 +84,10 @@ class Changing(Items):
     def length(self) -> Any:
         """The number of items."""
         return self.held["count"]
+
+    def handed_to(self, row: Any) -> None:
+        """From here on this list is one of another list's."""
+        self.tracer.recorder.journal.bind(self.held, "row", row)
 
     def state(self) -> tuple[Any, ...]:
         """What is another object after each change of the list's length."""
@@ -161,12 +166,12 @@ class Changing(Items):
     @property
     def own(self) -> Any:
         """What has a place of its own, which two lists that become one must not share."""
-        return self.held if self.resized else None
+        return self.held if self.resized and self.rebuilt else None
 
     def as_resized(self) -> None:
         """Begin the trace anew if this is the first change of the length of a list."""
-        if self.place[-1] == "row":
-            self.refused("a list whose length changes, as an item of")
+        if self.place[-1] == "row":  # of a table, whose lists never change in length
+            raise ListGrows((root(self.place), "apart"), item=True)
         if not self.resized:
             raise ListGrows((root(self.place), "resized"), item=True)
 
@@ -181,16 +186,20 @@ class Changing(Items):
         """Write the check that there is room for a number of items."""
         if not self.resized:
             return
+        self.check_fits(count, self.room, root(self.place))
+
+    def check_fits(self, count: Any, room: int, place: Any) -> None:
+        """Write the check that a number of items is at most that for which a place has room."""
         recorder = self.tracer.recorder
-        fits = self.tracer.truth(self.tracer.binary(operator.le, count, self.room))
+        fits = self.tracer.truth(self.tracer.binary(operator.le, count, room))
         if type(fits) is not Symbol:
             if not fits:
-                self.refused(f"more than {self.room} items, added one by one, in")
+                self.refused(f"more than {room} items, added one by one, in")
             return
         if recorder.ways is None:
             self.refused("adding an item, after `pop` or another change, to")
         recorder.ways.taken, recorder.ways.place = True, recorder.ways.place or recorder.place()
-        recorder.check(fits, NoRoomError, (self.room, *root(self.place)))
+        recorder.check(fits, NoRoomError, (room, *place))
 
     def _index(self, index: Any, message: str) -> Any:
         """The place of the item at an index; its check raises ``IndexError``."""
@@ -213,8 +222,8 @@ class Stored(Changing):
         self.type = t
         self._program = tracer.recorder.blocks[tracer.recorder.first_block]
         self._memory: Any = rows
-        if rows is None or self.resized or rows.dtype != t.dtype:
-            dtype = np.dtype(float) if t is None else t.dtype
+        dtype = np.dtype(float) if t is None else t.dtype
+        if rows is None or self.resized or rows.dtype != dtype:
             self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
             if rows is not None:
                 self.check_room(count)
@@ -225,13 +234,51 @@ class Stored(Changing):
         """Whether the items are Python's numbers."""
         return self.type is None or bool(self.type.python)
 
+    @property
+    def is_handed(self) -> bool:
+        """Whether this list is on a list of lists."""
+        return self.place[-1] == "row" or "row" in self.held
+
+    def _row(self) -> Any:
+        """The list that this one has become, on a list of lists; or None."""
+        row = self.held.get("row")
+        if isinstance(row, (Maybe, Poison)):
+            self.refused("using, where values decide whether it is on another list,")
+        return row
+
     def whole(self) -> Symbol:
         """The memory, which begins with the items."""
-        return self._memory
+        row = self._row()
+        return self._memory if row is None else row.whole()
+
+    def length(self) -> Any:
+        """The number of items."""
+        row = self._row()
+        return super().length() if row is None else row.length()
+
+    def state(self) -> tuple[Any, ...]:
+        """What is another object after each change of the list's length."""
+        row = self._row()
+        return super().state() if row is None else row.state()
+
+    def _counted(self, count: Any) -> None:
+        row = self._row()
+        if row is None:
+            super()._counted(count)
+        else:
+            row._counted(count)
+
+    def check_room(self, count: Any) -> None:
+        """Write the check that there is room for a number of items."""
+        row = self._row()
+        if row is None:
+            super().check_room(count)
+        else:
+            row.check_room(count)
 
     def rows(self) -> Symbol:
         """The items as they are now, as an array that nobody may write into."""
-        items = self.tracer.recorder.load(self._memory, slice(None, self.length()))
+        items = self.tracer.recorder.load(self.whole(), slice(None, self.length()))
         rows: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (items,), {})
         return rows
 
@@ -248,13 +295,13 @@ class Stored(Changing):
             raise ListGrows(self.place, wide)
         if recorder.blocks[recorder.first_block] is not self._program:
             self.refused("a recursive or differentiated function that changes")
-        recorder.store(self._memory, k, x)
+        recorder.store(self.whole(), k, x)
 
     def move(self, source: slice, into: slice) -> None:
         """Copy items to other places, which may be some of their own."""
         recorder = self.tracer.recorder
-        items = recorder.load(self._memory, source)
-        recorder.store(self._memory, into, recorder.apply(np.ndarray.copy, (items,), {}))
+        items = recorder.load(self.whole(), source)
+        recorder.store(self.whole(), into, recorder.apply(np.ndarray.copy, (items,), {}))
 
     def is_like(self, other: Any) -> bool:
         """Whether two lists can be one; the trace begins anew where they can be made such.
@@ -262,6 +309,8 @@ class Stored(Changing):
         As arrays that are never longer or shorter, any two can: who else has one of them sees what
         is stored in it. A number of items that changes has its own place.
         """
+        if self._row() is not None or other._row() is not None:
+            return False
         known = [x.type for x in (self, other) if x.type is not None]
         wide = join(known[0], known[-1]) if known else None
         if self.like is not other.like or self.most != other.most or (known and wide is None):
@@ -273,7 +322,7 @@ class Stored(Changing):
             if y.resized and not x.resized:
                 x.as_resized()
             if y.resized and x.room < y.room:
-                _rooms[root(x.place)] = y.room
+                rooms[root(x.place)] = y.room
                 raise ListGrows((root(x.place), "resized"), item=True)
         return True
 
@@ -292,12 +341,12 @@ class Stored(Changing):
     def reverse(self) -> None:
         """Turn the order of the items around."""
         items = self.tracer.recorder.load(self.rows(), slice(None, None, -1))
-        self.tracer.recorder.store(self._memory, slice(None, self.length()), items)
+        self.tracer.recorder.store(self.whole(), slice(None, self.length()), items)
 
     def sort(self) -> None:
         """Bring the items into order."""
         items = self.tracer.recorder.apply(np.sort, (self.rows(),), {})
-        self.tracer.recorder.store(self._memory, slice(None, self.length()), items)
+        self.tracer.recorder.store(self.whole(), slice(None, self.length()), items)
 
 
 def array_of(tracer: Tracer, items: list[Any]) -> tuple[Any, Any]:

@@ -38,6 +38,8 @@ class Growing(Items):
     trace has found it.
     """
 
+    rebuilt = False  # no stack is
+
     def __init__(self, tracer: Tracer, head: list[Any], type_of_items: Any, place: Any) -> None:
         self.tracer = tracer
         self.place = place
@@ -78,10 +80,6 @@ class Growing(Items):
     def _latest(self) -> int:
         """The index of the item that was added last."""
         return 0 if self.front else -1
-
-    def is_like(self, other: Items) -> bool:
-        """Whether this one and another can be one: no stack is."""
-        return False
 
     def changed(self, what: str) -> NoReturn:
         """Begin the trace anew with this list in memory, with room for more."""

@@ -15,6 +15,7 @@ from fwdad.frontend.syntax.growing_lists.changing import Stored
 from fwdad.frontend.syntax.growing_lists.growing import Growing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.lists_apart import ListOfLists, Row
 from fwdad.frontend.syntax.growing_lists.making import list_of
 from fwdad.frontend.syntax.growing_lists.storing import StoredTuples
 from fwdad.frontend.syntax.growing_lists.tables import Table
@@ -31,7 +32,7 @@ def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     return Bound(o, name)
 
 
-_KINDS = (Items, Growing, Tuples, Stored, StoredTuples, Table)
+_KINDS = (Items, Growing, Tuples, Stored, StoredTuples, Table, ListOfLists, Row)
 ATTRIBUTES_OF.update(dict.fromkeys(_KINDS, _attribute))
 
 

@@ -45,6 +45,10 @@ class Shape:
     parts: tuple[Shape | None, ...]
 
 
+LISTS = Shape(list, ())
+"""The shape of items that are lists."""
+
+
 def shape_of(x: Any) -> Shape | None:
     """The shape of a tuple with items, which may be a named one; None for anything else."""
     if not isinstance(x, tuple) or not x or not (type(x) is tuple or hasattr(x, "_fields")):
@@ -158,7 +162,7 @@ class Items(Refusing, Mergeable):
         row = self.tracer.subscript(self.whole(), (place, ...) if self.arrays else place)
         if self.inner:
             items = Items(self.tracer, row, python=self.python, inner=row.type.ndim > 1)
-            items.place = self.place and (self.place, "row")
+            items.place = self.place and (root(self.place), "row")
             return items
         return _in_python(self.tracer, row) if self.python else row
 
@@ -230,6 +234,9 @@ class Items(Refusing, Mergeable):
             x = self.tracer.recorder.as_symbol(x)
         if type(x) is not Symbol and number_type(x) is None:
             shape = shape_of(x) if self.type is None else None
+            if type(x) is list or isinstance(x, Items):
+                self.tracer.growing[root(self.place), "apart"] = True
+                shape = LISTS if self.type is None else None
             if shape is not None:
                 raise ListGrows(self.place, shape)
             self.refused(f"{kind_in_words(x)} as an item of")

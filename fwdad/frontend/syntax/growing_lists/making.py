@@ -11,6 +11,7 @@ from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing import Growing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import (
+    LISTS,
     ONE_BODY,
     ONE_BY_ONE,
     Items,
@@ -32,7 +33,7 @@ def growing_list(tracer: Tracer, head: list[Any], place: Any, shape: Shape | Non
     ``shape`` is that of items that are tuples; by default, what an earlier trace has found.
     """
     known = tracer.growing.get(place) if shape is None else shape
-    if tracer.growing.get((place, "stored")):
+    if tracer.growing.get((place, "stored")) or known == LISTS:
         return stored_list(tracer, head, place, known)
     if not isinstance(known, Shape):
         return Growing(tracer, head, known, place)
@@ -86,7 +87,8 @@ def stored_instead(tracer: Tracer, x: Any, what: str) -> None:
         return
     message = f"{what} a list depends on a value that is not known when the program is traced"
     error = NotOneBodyError(message, tracer.position.location())
-    error.place, error.what, error.size = place, what, _LARGE
+    error.place, error.size = place, _LARGE
+    error.what = what if isinstance(x, Items) or x else None  # what will be on it is not known yet
     if not can_grow(tracer, error):
         return
     if recorder.ways is not None and recorder.ways.in_loop:
@@ -143,7 +145,7 @@ def fill_one_by_one(growing: dict[Any, Any]) -> bool:
     keys = [key for key, how in growing.items() if how is ONE_BODY]
     for key in keys:
         growing[key] = ONE_BY_ONE
-        for kind in ("stored", "resized", "front"):
+        for kind in ("stored", "resized", "front", "row", "apart"):
             growing.pop((key[0], kind), None)
         growing.pop(key[0], None)
     return bool(keys)

@@ -7,17 +7,17 @@ from typing import Any
 
 from fwdad.frontend.syntax.growing_lists.changing import Changing, Stored, array_of
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
-from fwdad.frontend.syntax.growing_lists.items import Items, ListGrows, Shape, shape_of
+from fwdad.frontend.syntax.growing_lists.items import LISTS, Items, ListGrows, Shape, shape_of
+from fwdad.frontend.syntax.growing_lists.lists_apart import lists_apart
 from fwdad.frontend.syntax.growing_lists.tables import table_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.types import Number, join
 
-LISTS = Shape(list, ())
-"""The shape of items that are lists."""
-
 
 class StoredTuples(Changing, Tuples):
     """A list of tuples, of whose parts each has memory of its own."""
+
+    rebuilt = False
 
     def __init__(
         self, tracer: Tracer, items: Any, place: Any, shape: Shape, held: Any = None
@@ -35,10 +35,6 @@ class StoredTuples(Changing, Tuples):
             stored_list(tracer, column, (place, k), part, self.held)
             for k, (column, part) in enumerate(zip(parts, shape.parts, strict=True))
         ]
-
-    def is_like(self, other: Any) -> bool:
-        """Whether this one and another can be one: they cannot yet."""
-        return False
 
     def put(self, k: Any, x: Any) -> None:
         """Put an item at a place."""
@@ -66,7 +62,8 @@ def stored_list(tracer: Tracer, items: Any, place: Any, known: Any, held: Any = 
     if known is None and shape is not None:
         raise ListGrows(place, shape)
     if known == LISTS:
-        return table_of(tracer, items, place)
+        make = lists_apart if tracer.growing.get((place, "apart")) else table_of
+        return make(tracer, items, place)
     if isinstance(known, Shape):
         return StoredTuples(tracer, items, place, known, held)
     if isinstance(items, Items):

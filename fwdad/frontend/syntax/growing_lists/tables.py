@@ -19,7 +19,7 @@ from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.symbol import Symbol
 from fwdad.ir.types import ArrayType, Number, join
 
-_ALIASED = (
+ALIASED = (
     "a list whose items are lists, one of which stands in it twice or is known by another name, "
     "cannot be changed at places that are known at run time only: make each of them in the list"
 )
@@ -57,7 +57,7 @@ class Table(Changing):
     def at(self, place: Any) -> Any:
         """The list at an index that is in bounds."""
         row = self.tracer.recorder.load(self._memory, place)
-        inner = (self.place, "row")
+        inner = (root(self.place), "row")
         if row.type.ndim > 1:
             return Table(self.tracer, row, inner, self.type)
         count = self.tracer.recorder.length(row, 0)
@@ -88,18 +88,18 @@ class Table(Changing):
         """Replace a list, which nobody else has, by another one."""
         recorder = self.tracer.recorder
         if are_shared(self.tracer, [x], table=self):
-            raise UntraceableError(_ALIASED, self.tracer.position.location())
+            raise ListGrows((root(self.place), "apart"), item=True)
         row, t = rows_of(self.tracer, x)
         wide = join(self.type, t)
         if wide is None or not _alike(self.tracer, row.type.shape, self._memory.type.shape[1:]):
-            raise UntraceableError(_RAGGED, self.tracer.position.location())
+            raise ListGrows((root(self.place), "apart"), item=True)
         if wide != self.type:
-            raise ListGrows((self.place, "row"), wide)
+            raise ListGrows((root(self.place), "row"), wide)
         recorder.store(self._memory, k, row)
 
     def as_resized(self) -> None:
-        """Refuse to add or remove lists."""
-        self.refused("adding lists to, or removing them from,")
+        """Begin the trace anew with lists apart."""
+        raise ListGrows((root(self.place), "apart"), item=True)
 
     def is_like(self, other: Any) -> bool:
         """Whether two tables can be one; the trace begins anew where they can be made such."""
@@ -108,7 +108,7 @@ class Table(Changing):
             return False
         for x in (self, other):
             if x.type != wide:
-                raise ListGrows((x.place, "row"), wide)
+                raise ListGrows((root(x.place), "row"), wide)
         return True
 
     def parts(self, held: Any = None) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
     """A table that is made at a place, of a list of lists."""
     shared = items.shared if isinstance(items, Items) else are_shared(tracer, items)
     if shared:
-        raise UntraceableError(_ALIASED, tracer.position.location())
+        raise UntraceableError(ALIASED, tracer.position.location())
     rows, t = rows_of(tracer, items)
     known = tracer.growing.get((place, "row"))
     wide = t if known is None else join(t, known)
