@@ -29,11 +29,18 @@ class Run:
         """A value if a flag is set, else None."""
         return value(self) if flag else None
 
-    def rows(self, y: Any, *, python: bool, arrays: bool) -> Any:
-        """The list of an array's rows: ``python``'s numbers or NumPy's, or ``arrays``."""
+    def rows(self, y: Any, *, python: bool, arrays: bool, inner: bool = False) -> Any:
+        """The list of an array's rows: ``python``'s numbers or NumPy's, ``arrays``, or lists."""
         if python:
             return y.tolist()
+        if inner:
+            return [self.rows(row, python=False, arrays=False, inner=row.ndim > 1) for row in y]
         return [y[k, ...].copy() for k in range(len(y))] if arrays else list(y)
+
+    def lists(self, y: Any, counts: Any, *, python: bool) -> Any:
+        """The list of the first numbers of each of an array's rows, as lists."""
+        found = [row[:n] for row, n in zip(y, counts, strict=True)]
+        return [row.tolist() if python else list(row) for row in found]
 
     def tuples(self, kind: type, columns: list[Any]) -> Any:
         """The list of tuples of a class whose parts are on lists of their own."""
@@ -187,11 +194,29 @@ class Rows(Take):
     take: Take
     python: bool
     arrays: bool
+    inner: bool = False
 
     def __call__(self, run: Run) -> Any:
         """The list, one object in a run."""
         if self.key not in run.made:
-            run.made[self.key] = run.rows(self.take(run), python=self.python, arrays=self.arrays)
+            options = {"python": self.python, "arrays": self.arrays, "inner": self.inner}
+            run.made[self.key] = run.rows(self.take(run), **options)
+        return run.made[self.key]
+
+
+@dataclass(frozen=True, eq=False)
+class ListsOf(Take):
+    """A list of lists, each of the first ``counts`` numbers of its row of an array."""
+
+    key: int
+    take: Take
+    counts: Take
+    python: bool
+
+    def __call__(self, run: Run) -> Any:
+        """The list, one object in a run."""
+        if self.key not in run.made:
+            run.made[self.key] = run.lists(self.take(run), self.counts(run), python=self.python)
         return run.made[self.key]
 
 

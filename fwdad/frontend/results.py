@@ -21,6 +21,7 @@ from fwdad.frontend.result_parts import (
     ItemsOf,
     Leaf,
     ListOf,
+    ListsOf,
     MadeOf,
     ObjectOf,
     OrNone,
@@ -35,6 +36,7 @@ from fwdad.frontend.syntax.frame import Closure
 from fwdad.frontend.syntax.growing_lists.changing import Changing
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
+from fwdad.frontend.syntax.growing_lists.lists_apart import ListOfLists
 from fwdad.frontend.syntax.iterators import CLASSES
 from fwdad.frontend.syntax.merge import container_of
 from fwdad.frontend.syntax.symbols import Maybe, OfTrace, Optional, Poison
@@ -218,13 +220,14 @@ class Results:
         """A growing list, which becomes one object per run."""
         if id(x) not in self._memo:
             self._kept.append(x)
-            if x.inner:
-                x.refused("returning")
             made: Take
-            if isinstance(x, Tuples):  # their parts are on lists of their own
+            if isinstance(x, ListOfLists):
+                rows, counts = map(self._take, x.lists())
+                made = ListsOf(id(x), rows, counts, x.python)
+            elif isinstance(x, Tuples):  # their parts are on lists of their own
                 made = Columns(id(x), [self._listed(column) for column in x.columns], x.kind)
             else:
-                made = Rows(id(x), self._take(x.rows()), x.python, x.arrays)
+                made = Rows(id(x), self._take(x.rows()), x.python, x.arrays, x.inner)
             if isinstance(x, Changing) and x.like is deque:
                 made = MadeOf(functools.partial(deque, maxlen=x.most), made)
             self._memo[id(x)] = made

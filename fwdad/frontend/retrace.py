@@ -46,10 +46,10 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
         except LoopFollowedError as found:  # it is too long, or its length unknown
             raise found.refusal from None
         except (NotOneBodyError, ListGrows) as error:
-            key, found = error.found
-            if error.place is None or (key in lists and found is None):
+            key, known = error.found
+            if error.place is None or (key in lists and known is None):
                 raise
-            lists[key] = found
+            lists[key] = known
             lists.setdefault((root(error.place), "how"), ONE_BODY)
         except InTurnFound as error:
             lists[error.place] = error

@@ -59,11 +59,18 @@ class _Run(Run):
         """A value, or None if a flag that is known at run time is not set."""
         return Optional(flag, value(self)) if type(flag) is Symbol else super().either(flag, value)
 
-    def rows(self, y: Any, *, python: bool, arrays: bool) -> Any:
+    def rows(self, y: Any, *, python: bool, arrays: bool, inner: bool = False) -> Any:
         """A list whose length may be unknown."""
         if type(y) is not Symbol:
-            return super().rows(y, python=python, arrays=arrays)
-        return Items(self._tracer, y, python=python, arrays=arrays)
+            return super().rows(y, python=python, arrays=arrays, inner=inner)
+        return Items(self._tracer, y, python=python, arrays=arrays, inner=inner)
+
+    def lists(self, y: Any, counts: Any, *, python: bool) -> Any:
+        """Refuse lists of lengths that are unknown."""
+        if type(y) is Symbol or type(counts) is Symbol:
+            message = "a list of lists of different lengths, from another function, is not traced"
+            raise UntraceableError(message, self._tracer.position.location())
+        return super().lists(y, counts, python=python)
 
     def tuples(self, kind: type, columns: list[Any]) -> Any:
         """A list of tuples, whose length may be unknown."""

@@ -69,6 +69,7 @@ class Loops:
         self.values = tracer.values
         self.assignments = assignments
         self.blocks = blocks
+        self._told: set[Any] = set()
 
     def run_While(self, node: ast.While) -> None:
         self.position.at(node)
@@ -365,13 +366,16 @@ class Loops:
     def _tell(self, node: ast.stmt, count: int, error: UntraceableError) -> None:
         """Warn that a loop is unrolled, if the user can change it."""
         location = self.position.location_of(node)
-        if not _SILENT.on and not is_library_file(location.filename):
-            warnings.warn(
-                f"{location.filename}:{location.line}: this loop is unrolled {count} times, "
-                f"because its iterations cannot share one body: {error.msg}",
-                TraceWarning,
-                stacklevel=2,
-            )
+        key = location, error.msg
+        if key in self._told or _SILENT.on or is_library_file(location.filename):
+            return
+        self._told.add(key)  # of a loop in another one that is unrolled, too
+        warnings.warn(
+            f"{location.filename}:{location.line}: this loop is unrolled {count} times, because "
+            f"its iterations cannot share one body: {error.msg}",
+            TraceWarning,
+            stacklevel=2,
+        )
 
     def _unrolled(self, node: ast.For, steps: iteration.Steps) -> None:
         def run(k: int, nested: int) -> None:

@@ -69,7 +69,11 @@ class Mergeable(OfTrace):
     """A stand-in that consists of values of the tape, which may be others on another path."""
 
     rebuilt = True  # whether it can be made anew; else it stays what it is
-    own: dict[str, Any] | None = None  # what can be changed, by all who have it
+
+    @property
+    def own(self) -> dict[str, Any] | None:
+        """What can be changed, by all who have it."""
+        return None
 
     def is_like(self, other: Any) -> bool:
         """Whether this one and another of its class can be one."""

@@ -61,6 +61,7 @@ class Changing(Items):
     def __init__(self, tracer: Tracer, count: Any, place: Any, held: dict[str, Any] | None) -> None:
         self.tracer = tracer
         self.place = place
+        self._program = tracer.recorder.blocks[tracer.recorder.first_block]
         self.resized = bool(tracer.growing.get((root(place), "resized")))
         self.room = count
         if self.resized:
@@ -72,6 +73,13 @@ class Changing(Items):
         self.held = held
 
     most: int | None = None  # items, of a deque
+
+    def store(self, memory: Symbol, k: Any, x: Any) -> None:
+        """Store into an array of this list's."""
+        recorder = self.tracer.recorder
+        if recorder.blocks[recorder.first_block] is not self._program:
+            self.refused("a recursive or differentiated function that changes")
+        recorder.store(memory, k, x)
 
     def put(self, k: Any, x: Any) -> None:
         """Put an item at a place."""
@@ -164,8 +172,8 @@ class Changing(Items):
         self.tracer.recorder.journal.bind(self.held, "count", count)
 
     @property
-    def own(self) -> Any:
-        """What has a place of its own, which two lists that become one must not share."""
+    def own(self) -> dict[str, Any] | None:
+        """The number of items, where it changes."""
         return self.held if self.resized and self.rebuilt else None
 
     def as_resized(self) -> None:
@@ -220,14 +228,13 @@ class Stored(Changing):
     ) -> None:
         super().__init__(tracer, count, place, held)
         self.type = t
-        self._program = tracer.recorder.blocks[tracer.recorder.first_block]
         self._memory: Any = rows
         dtype = np.dtype(float) if t is None else t.dtype
         if rows is None or self.resized or rows.dtype != dtype:
             self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
             if rows is not None:
                 self.check_room(count)
-                tracer.recorder.store(self._memory, slice(None, count), rows)
+                self.store(self._memory, slice(None, count), rows)
 
     @property
     def python(self) -> bool:  # type: ignore[override]
@@ -284,7 +291,7 @@ class Stored(Changing):
 
     def put(self, k: Any, x: Any) -> None:
         """Put an item at a place; the trace restarts if the known type is too narrow."""
-        recorder, x = self.tracer.recorder, self.operand(x)
+        x = self.operand(x)
         t = x.type if type(x) is Symbol else number_type(x)
         if isinstance(t, ArrayType):
             self.refused(self.tracer.growing[root(self.place), "stored"])
@@ -293,15 +300,13 @@ class Stored(Changing):
             self.refused(f"items of different types ({self.type} and {t}) in")
         if wide != self.type:
             raise ListGrows(self.place, wide)
-        if recorder.blocks[recorder.first_block] is not self._program:
-            self.refused("a recursive or differentiated function that changes")
-        recorder.store(self.whole(), k, x)
+        self.store(self.whole(), k, x)
 
     def move(self, source: slice, into: slice) -> None:
         """Copy items to other places, which may be some of their own."""
         recorder = self.tracer.recorder
         items = recorder.load(self.whole(), source)
-        recorder.store(self.whole(), into, recorder.apply(np.ndarray.copy, (items,), {}))
+        self.store(self.whole(), into, recorder.apply(np.ndarray.copy, (items,), {}))
 
     def is_like(self, other: Any) -> bool:
         """Whether two lists can be one; the trace begins anew where they can be made such.
@@ -341,12 +346,12 @@ class Stored(Changing):
     def reverse(self) -> None:
         """Turn the order of the items around."""
         items = self.tracer.recorder.load(self.rows(), slice(None, None, -1))
-        self.tracer.recorder.store(self.whole(), slice(None, self.length()), items)
+        self.store(self.whole(), slice(None, self.length()), items)
 
     def sort(self) -> None:
         """Bring the items into order."""
         items = self.tracer.recorder.apply(np.sort, (self.rows(),), {})
-        self.tracer.recorder.store(self.whole(), slice(None, self.length()), items)
+        self.store(self.whole(), slice(None, self.length()), items)
 
 
 def array_of(tracer: Tracer, items: list[Any]) -> tuple[Any, Any]:

@@ -200,10 +200,13 @@ def operated(tracer: Tracer, function: Any, a: Any, b: Any) -> Any:
 
 def _joined(tracer: Tracer, own: Items, a: Any, b: Any) -> Items:
     """``a + b`` of two lists of numbers, one of which is ``own``."""
-    parts = [x if isinstance(x, Items) else known_items(tracer, x) for x in (a, b)
-             if type(x) is not list or x]
-    if any(x is None or x.arrays or x.inner or isinstance(x, Tuples) for x in parts):
-        own.refused("`add` of lists that are not both of numbers, to")
+    parts = []
+    for x in (a, b):
+        items = x if isinstance(x, Items) else known_items(tracer, x)
+        if items is not None and not (items.arrays or items.inner or isinstance(items, Tuples)):
+            parts.append(items)
+        elif type(x) is not list or x:
+            own.refused("`add` of lists that are not both of numbers, to")
     rows = [x.rows() for x in parts]
     if len({(x.python, r.dtype) for x, r in zip(parts, rows, strict=True)}) > 1:
         own.refused("`add` of lists of different types, to")

@@ -104,5 +104,3 @@ def stored_deque(tracer: Tracer, items: list[Any], place: Any, most: int | None)
     made = stored_list(tracer, items, place, None)
     made.like, made.most = deque, most
     return made
-
-

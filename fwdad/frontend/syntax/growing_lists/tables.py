@@ -86,7 +86,6 @@ class Table(Changing):
 
     def put(self, k: Any, x: Any) -> None:
         """Replace a list, which nobody else has, by another one."""
-        recorder = self.tracer.recorder
         if are_shared(self.tracer, [x], table=self):
             raise ListGrows((root(self.place), "apart"), item=True)
         row, t = rows_of(self.tracer, x)
@@ -95,7 +94,7 @@ class Table(Changing):
             raise ListGrows((root(self.place), "apart"), item=True)
         if wide != self.type:
             raise ListGrows((root(self.place), "row"), wide)
-        recorder.store(self._memory, k, row)
+        self.store(self._memory, k, row)
 
     def as_resized(self) -> None:
         """Begin the trace anew with lists apart."""
@@ -128,7 +127,7 @@ def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
     rows, t = rows_of(tracer, items)
     known = tracer.growing.get((place, "row"))
     wide = t if known is None else join(t, known)
-    if wide is None:
+    if not isinstance(wide, Number):
         raise UntraceableError(_RAGGED, tracer.position.location())
     if wide != known:
         raise ListGrows((place, "row"), wide)
@@ -145,16 +144,23 @@ def rows_of(tracer: Tracer, x: Any) -> tuple[Symbol, Number]:
         return x.array(), Number(x.rows().dtype, python=x.python)
     if any(isinstance(item, Items) for item in x):
         parts = [rows_of(tracer, item) for item in x]
-        first, wide = parts[0]
-        for row, t in parts:
-            wide = join(wide, t)
-            if wide is None or not _alike(tracer, row.type.shape, first.type.shape):
-                raise UntraceableError(_RAGGED, tracer.position.location())
+        first, wide = parts[0][0], _joined_types([t for _, t in parts])
+        same = all(_alike(tracer, row.type.shape, first.type.shape) for row, _ in parts)
+        if wide is None or not same:
+            raise UntraceableError(_RAGGED, tracer.position.location())
         return tracer.recorder.apply(np.stack, ([row for row, _ in parts],), {}), wide
     rows, t = array_of(tracer, x)
     if t is None:
         raise UntraceableError(_RAGGED, tracer.position.location())
     return rows, t
+
+
+def _joined_types(types: list[Number]) -> Number | None:
+    """The smallest type of numbers of all types."""
+    wide: Any = types[0]
+    for t in types[1:]:
+        wide = join(wide, t) if isinstance(wide, Number) else None
+    return wide
 
 
 def _alike(tracer: Tracer, a: Any, b: Any) -> bool:
