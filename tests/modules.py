@@ -143,6 +143,7 @@ GROUPS = {
     "frontend/syntax/growing_lists/*": (
         "frontend/test_growing_lists.py",
         "frontend/test_random_growing.py",
+        "frontend/test_lists_at_places.py",
     ),
     "frontend/syntax/*": ("frontend/test_programs.py",),
     "frontend/*": ("frontend/test_programs.py", "frontend/test_derivatives_of_objects.py"),

@@ -86,4 +86,4 @@ class Writer:
             loops += ["for k in range(n):", *_indented(body)]
         m = ["m = k = 1", *self._filled(pick(self.reads)), *self._filled(pick(self.reads))]
         lines = ["s = x[0] * 0.1", "m = k = 0", *first, *loops, *m, "return s"]
-        return "\n".join(["def f(x, n):", *_indented(lines)])
+        return "\n".join(["import copy", "", "def f(x, n):", *_indented(lines)])

@@ -175,7 +175,8 @@ class Merger:
             return lambda symbols: a.anew([part(symbols) for part in parts])
         if type(a) is list and len(first) == len(second):
             parts = [self.pair(x, y) for x, y in zip(first, second, strict=True)]
-            return lambda symbols: fresh([part(symbols) for part in parts])
+            place = self._place(a) or self._place(b)
+            return lambda symbols: self._listed([part(symbols) for part in parts], place)
         if type(a) is dict and list(first) == list(second):
             items = {key: self.pair(first[key], second[key]) for key in first}
             return lambda symbols: fresh({key: part(symbols) for key, part in items.items()})
@@ -183,6 +184,17 @@ class Merger:
             attributes = {key: self.pair(first[key], second[key]) for key in first}
             return lambda symbols: self._instance(type(a), attributes, symbols)
         return (lambda _: a) if not isinstance(a, (list, dict)) and _equal(a, b) else None
+
+    def _place(self, x: list[Any]) -> Any:
+        """Where a list is made, if that is known."""
+        made, place = self.recorder.places.get(id(x), (None, None))
+        return place if made is x else None
+
+    def _listed(self, items: list[Any], place: Any) -> list[Any]:
+        """A list that is merged of two, one of which is made at a place."""
+        self.recorder.places[id(items)] = (items, place)
+        made: list[Any] = self.recorder.journal.fresh(items)
+        return made
 
     def _instance(self, cls: Any, held: dict[str, Build], symbols: list[Any]) -> Any:
         instance = new_object(cls)

@@ -93,9 +93,7 @@ def item_of_a_list(a):
 
 # -- lists that grow at run time
 
-_ITEMS = (
-    "in a list that grows at run time: items that are neither numbers, arrays nor tuples of these"
-)
+_ITEMS = "in a list that grows at run time: items that are neither numbers, arrays, tuples of these nor lists of numbers"
 _TUPLES = "tuples of several lengths or classes"
 _LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
 _SLICES = "of such a list: `out[i:j] = v` and `del out[i:j]`"
@@ -105,16 +103,16 @@ _METHODS = (
     "`pop` at an end and `reverse`"
 )
 _CHANGED = "adding an item after the last two, or where one of them is on one side of a branch"
-_OPERATORS = "`==`, and `+` with another list"
+_OPERATORS = "`+` with a list of other things than numbers of its type"
 _ANSWERED = "a derivative of a function that returns such a list"
 
 
-@refuses(_ITEMS, V, part="a list as an item")
-def lists_on_a_list(a):
+@refuses(_ITEMS, V, part="lists of lists as items")
+def lists_of_lists_on_a_list(a):
     out = []
     for x in a:
-        out.append([x, x * x])  # here
-    return out[0][0]
+        out.append([[x, x * x]])  # here
+    return out[0][0][0]
 
 
 @refuses(_ITEMS, V, part="None as an item")
@@ -275,12 +273,12 @@ def arrays_sorted(a):
     return out[0]
 
 
-@refuses(_OPERATORS, V, part="`add` with a list that grows")
+@refuses(_OPERATORS, V, part="`add` of lists of different types")
 def added(a):
     out = []
     for x in a:
         out.append(x)
-    return len([a[0]] + out)  # here
+    return len([1] + out)  # here
 
 
 @refuses("an array that is appended to such a list and written afterwards", V, part="append a copy")

@@ -7,8 +7,8 @@ from tests.frontend.refused.table import Body, Refused, V
 PROGRAMS = refuses = Refused()
 
 _ONE_OF_TWO = (
-    "a name that is one list, dict or object on one path and another on another path, where both "
-    "are seen elsewhere"
+    "a name that is one dict or object, or one list of other things than numbers or of a length "
+    "that changes, on one path and another on another path, where both are seen elsewhere"
 )
 _KINDS = "a name that has values of different kinds (a float or a tuple, rank 1 or rank 2)"
 
@@ -17,7 +17,7 @@ _KINDS = "a name that has values of different kinds (a float or a tuple, rank 1 
 def one_of_two_lists(x):
     a, b = [x], [2.0]
     c = a if x > 0 else b
-    c[0] = 5.0  # here
+    c.append(5.0)  # here
     return a, b
 
 

@@ -193,9 +193,24 @@ def operated(tracer: Tracer, function: Any, a: Any, b: Any) -> Any:
         return tracer.binary(function, a, b)
     if function is operator.add and type(other) in (list, *_KINDS):
         return list_of(tracer, _joined(tracer, own, a, b))
+    if function in (operator.eq, operator.ne) and type(other) in (list, *_KINDS):
+        return tracer.call(_equal if function is operator.eq else _unequal, (a, b), {})
     if function is operator.mul and number_kind(other) in ("i", "b"):
         return list_of(tracer, repeated(tracer, own, other))
     return own.refused(f"`{function.__name__.strip('_')}` with")
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):  # noqa: SIM110  (it is traced)
+        if x != y:
+            return False
+    return True
+
+
+def _unequal(a: Any, b: Any) -> bool:
+    return not a == b  # noqa: SIM201  (what is unequal of items is theirs)
 
 
 def _joined(tracer: Tracer, own: Items, a: Any, b: Any) -> Items:

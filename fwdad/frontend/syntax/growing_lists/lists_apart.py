@@ -31,6 +31,7 @@ class ListOfLists(Changing):
     """
 
     rebuilt = False
+    inner = True
 
     def __init__(self, tracer: Tracer, place: Any, t: Number | None) -> None:
         super().__init__(tracer, 0, place, None)

@@ -117,9 +117,7 @@ def _fit(items: Any) -> bool:
     An int that became a float beside others would be no index any more.
     """
     if items and all(type(x) is list or isinstance(x, Items) for x in items):
-        return len({len(x) for x in items if type(x) is list}) < 2 and all(
-            _fit(x) if type(x) is list else not x.arrays for x in items
-        )
+        return all(_fit(x) if type(x) is list else not x.arrays for x in items)
     types = [x.type if type(x) is Symbol else number_type(x) for x in items]
     kinds = {t.dtype.kind for t in types if t is not None}
     return len(kinds) < 2 and all(map(_are_numbers, items))

@@ -9,7 +9,7 @@ from fwdad.frontend.syntax.growing_lists.changing import Changing, Stored, array
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import LISTS, Items, ListGrows, Shape, shape_of
 from fwdad.frontend.syntax.growing_lists.lists_apart import lists_apart
-from fwdad.frontend.syntax.growing_lists.tables import table_of
+from fwdad.frontend.syntax.growing_lists.tables import may_be_table, table_of
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.types import Number, join
 
@@ -62,8 +62,8 @@ def stored_list(tracer: Tracer, items: Any, place: Any, known: Any, held: Any = 
     if known is None and shape is not None:
         raise ListGrows(place, shape)
     if known == LISTS:
-        make = lists_apart if tracer.growing.get((place, "apart")) else table_of
-        return make(tracer, items, place)
+        apart = tracer.growing.get((place, "apart")) or not may_be_table(items)
+        return (lists_apart if apart else table_of)(tracer, items, place)
     if isinstance(known, Shape):
         return StoredTuples(tracer, items, place, known, held)
     if isinstance(items, Items):

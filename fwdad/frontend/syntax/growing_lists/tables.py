@@ -35,6 +35,8 @@ class Table(Changing):
     ``type`` is that of the numbers.
     """
 
+    inner = True
+
     def __init__(self, tracer: Tracer, memory: Symbol, place: Any, t: Number) -> None:
         super().__init__(tracer, tracer.recorder.length(memory, 0), place, None)
         self.type = t
@@ -100,6 +102,14 @@ class Table(Changing):
         """Begin the trace anew with lists apart."""
         raise ListGrows((root(self.place), "apart"), item=True)
 
+    def move(self, source: slice, into: slice) -> None:
+        """Begin the trace anew with lists apart."""
+        self.as_resized()
+
+    def reverse(self) -> None:
+        """Begin the trace anew with lists apart."""
+        self.as_resized()
+
     def is_like(self, other: Any) -> bool:
         """Whether two tables can be one; the trace begins anew where they can be made such."""
         wide = join(self.type, other.type)
@@ -134,6 +144,12 @@ def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
     if rows.dtype != wide.dtype:
         rows = tracer.recorder.apply(np.ndarray.astype, (rows, wide.dtype), {})
     return Table(tracer, rows, place, wide)
+
+
+def may_be_table(items: Any) -> bool:
+    """Whether the lists on a list are of one length, as far as that is known."""
+    lengths = set() if isinstance(items, Items) else {len(x) for x in items if type(x) is list}
+    return len(lengths) < 2 and 0 not in lengths
 
 
 def rows_of(tracer: Tracer, x: Any) -> tuple[Symbol, Number]:
