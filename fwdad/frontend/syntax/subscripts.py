@@ -112,8 +112,7 @@ class Subscripts:
             item = self._item_of_numbers(o, index)
             if item is not None:
                 return item
-            if type(o) is list and all(type(x) is list or isinstance(x, Items) for x in o):
-                stored_instead(self.tracer, o, "reading an item of")
+            stored_instead(self.tracer, o, "reading an item of")
         index = self.values.known(index)
         if isinstance(o, defaultdict) and index not in o:
             made = containers.missing(self.tracer, o, index)

@@ -25,7 +25,7 @@ from fwdad.frontend.syntax.growing_lists.items import (
     root,
 )
 from fwdad.frontend.syntax.lengths import binary_add
-from fwdad.frontend.syntax.symbols import Maybe, Poison
+from fwdad.frontend.syntax.symbols import Maybe, Optional, Poison
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.other_way import OtherWayError
 from fwdad.ir.symbol import Symbol, kind_in_words
@@ -228,13 +228,22 @@ class Stored(Changing):
     ) -> None:
         super().__init__(tracer, count, place, held)
         self.type = t
-        self._memory: Any = rows
-        dtype = np.dtype(float) if t is None else t.dtype
-        if rows is None or self.resized or rows.dtype != dtype:
-            self._memory = tracer.recorder.apply(np.zeros, ((self.room,), dtype), {})
-            if rows is not None:
-                self.check_room(count)
-                self.store(self._memory, slice(None, count), rows)
+        self._memory: Any = self._allocated(rows)
+        self._there: Any = None
+        if tracer.growing.get((root(place), "optional")):
+            self._there = tracer.recorder.apply(np.zeros, ((self.room,), np.dtype(bool)), {})
+
+    def _allocated(self, rows: Any) -> Symbol:
+        """The memory, which may be the new array ``rows`` with its first items."""
+        recorder = self.tracer.recorder
+        dtype = np.dtype(float) if self.type is None else self.type.dtype
+        if rows is not None and not self.resized and rows.dtype == dtype:
+            return rows
+        memory: Symbol = recorder.apply(np.zeros, ((self.room,), dtype), {})
+        if rows is not None:
+            self.check_room(self.held["count"])
+            self.store(memory, slice(None, self.held["count"]), rows)
+        return memory
 
     @property
     def python(self) -> bool:  # type: ignore[override]
@@ -285,16 +294,38 @@ class Stored(Changing):
 
     def rows(self) -> Symbol:
         """The items as they are now, as an array that nobody may write into."""
-        items = self.tracer.recorder.load(self.whole(), slice(None, self.length()))
-        rows: Symbol = self.tracer.recorder.apply(np.ndarray.copy, (items,), {})
+        recorder, first = self.tracer.recorder, slice(None, self.length())
+        if self._there is not None:
+            all_there = recorder.apply(np.all, (recorder.load(self._there, first),), {})
+            recorder.check(all_there, TypeError, ("an item of a list is None",))
+        rows: Symbol = recorder.apply(np.ndarray.copy, (recorder.load(self.whole(), first),), {})
         return rows
+
+    def at(self, place: Any) -> Any:
+        """The item at an index that is in bounds."""
+        found = super().at(place)
+        if self._there is None:
+            return found
+        return Optional(self.tracer.recorder.load(self._there, place), found)
+
+    def stores_none(self, k: Any, x: Any) -> bool:
+        """Note whether there is None at a place from now on; returns whether there is."""
+        if x is None and self._there is None:
+            raise ListGrows((root(self.place), "optional"), item=True)
+        if self._there is not None:
+            self.store(self._there, k, x is not None)
+        return x is None
 
     def put(self, k: Any, x: Any) -> None:
         """Put an item at a place; the trace restarts if the known type is too narrow."""
+        if self.stores_none(k, x):
+            return
         x = self.operand(x)
         t = x.type if type(x) is Symbol else number_type(x)
-        if isinstance(t, ArrayType):
-            self.refused(self.tracer.growing[root(self.place), "stored"])
+        if isinstance(t, ArrayType) and self.type is None:
+            lengths = self.tracer.recorder.lengths
+            shape = tuple(lengths.known_length(x, n) for n in range(t.ndim))
+            raise ListGrows(self.place, ArrayType(t.dtype, shape))
         wide = t if self.type is None or t is None else join(self.type, t)
         if not isinstance(wide, Number):
             self.refused(f"items of different types ({self.type} and {t}) in")
@@ -305,8 +336,10 @@ class Stored(Changing):
     def move(self, source: slice, into: slice) -> None:
         """Copy items to other places, which may be some of their own."""
         recorder = self.tracer.recorder
-        items = recorder.load(self.whole(), source)
-        self.store(self.whole(), into, recorder.apply(np.ndarray.copy, (items,), {}))
+        for memory in (self._there, self.whole()):
+            if memory is not None:
+                items = recorder.apply(np.ndarray.copy, (recorder.load(memory, source),), {})
+                self.store(memory, into, items)
 
     def is_like(self, other: Any) -> bool:
         """Whether two lists can be one; the trace begins anew where they can be made such.
@@ -324,6 +357,9 @@ class Stored(Changing):
             if x.type != wide:
                 raise ListGrows(x.place, wide)
         for x, y in ((self, other), (other, self)):
+            if (x._there is None) is not (y._there is None):
+                raise ListGrows((root((x if x._there is None else y).place), "optional"), item=True)
+        for x, y in ((self, other), (other, self)):
             if y.resized and not x.resized:
                 x.as_resized()
             if y.resized and x.room < y.room:
@@ -332,13 +368,13 @@ class Stored(Changing):
         return True
 
     def parts(self, held: Any = None) -> tuple[Any, ...]:
-        """The memory and the number of items."""
-        return self._memory, (held or self.held)["count"]
+        """The memory, which items are None, and the number of items."""
+        return self._memory, self._there, (held or self.held)["count"]
 
     def anew(self, parts: Any) -> Stored:
         """A list that is this one on one path."""
         made = copy.copy(self)
-        made._memory, count = parts
+        made._memory, made._there, count = parts
         made.held = {"count": count}
         self.tracer.recorder.journal.own(made.held, namespace=True)
         return made

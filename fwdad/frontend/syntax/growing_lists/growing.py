@@ -83,8 +83,6 @@ class Growing(Items):
 
     def changed(self, what: str) -> NoReturn:
         """Begin the trace anew with this list in memory, with room for more."""
-        if self.arrays:
-            self.refused(what)
         self.tracer.growing[root(self.place), "resized"] = True
         raise ListGrows((root(self.place), "stored"), what)
 

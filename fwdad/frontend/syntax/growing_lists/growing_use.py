@@ -17,6 +17,7 @@ from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.growing_lists.lists_apart import ListOfLists, Row
 from fwdad.frontend.syntax.growing_lists.making import list_of
+from fwdad.frontend.syntax.growing_lists.stored_arrays import StoredArrays
 from fwdad.frontend.syntax.growing_lists.storing import StoredTuples
 from fwdad.frontend.syntax.growing_lists.tables import Table
 from fwdad.frontend.syntax.symbols import OfFunction
@@ -32,7 +33,7 @@ def _attribute(_tracer: Tracer, o: Items, name: str) -> Any:
     return Bound(o, name)
 
 
-_KINDS = (Items, Growing, Tuples, Stored, StoredTuples, Table, ListOfLists, Row)
+_KINDS = (Items, Growing, Tuples, Stored, StoredTuples, Table, ListOfLists, Row, StoredArrays)
 ATTRIBUTES_OF.update(dict.fromkeys(_KINDS, _attribute))
 
 

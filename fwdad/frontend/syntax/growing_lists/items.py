@@ -118,8 +118,7 @@ class Items(Refusing, Mergeable):
 
     def changed(self, what: str) -> NoReturn:
         """Begin the trace anew with this list in memory; refuse what cannot be."""
-        if not self.arrays:
-            ask_stored(self.tracer, self.place and root(self.place), what)
+        ask_stored(self.tracer, self.place and root(self.place), what)
         self.refused(what)
 
     def rows(self) -> Symbol:

@@ -152,6 +152,7 @@ class Row(Stored):
         self.place = (root(of.place), "row")
         self.type = of.type
         self.held = {}
+        self._there = None
         self.room = of.long
         self._program = of.tracer.recorder.blocks[of.tracer.recorder.first_block]
         self._memory = of.tracer.recorder.load(of.memory, number)

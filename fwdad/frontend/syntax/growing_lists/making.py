@@ -6,6 +6,8 @@ import dataclasses
 from collections import deque
 from typing import Any
 
+import numpy as np
+
 from fwdad.errors import UntraceableError
 from fwdad.frontend.syntax.control import NotOneBodyError
 from fwdad.frontend.syntax.growing_lists.growing import Growing
@@ -106,18 +108,22 @@ def one_in_memory(tracer: Tracer, lists: tuple[Any, ...]) -> None:
 def _place(tracer: Tracer, x: Any) -> Any:
     """Where a list is made; None if that is not known, or memory cannot hold it."""
     if isinstance(x, Items):
-        return None if x.arrays or x.place is None else root(x.place)
+        return None if x.place is None else root(x.place)
     made, place = tracer.recorder.places.get(id(x), (None, None))
     return place if made is x and type(x) is list and _fit(x) else None
 
 
 def _fit(items: Any) -> bool:
-    """Whether memory can hold items: tuples of numbers, numbers of one kind, or lists of them.
+    """Whether memory can hold items: tuples of numbers, numbers of one kind, lists of them, arrays.
 
     An int that became a float beside others would be no index any more.
     """
     if items and all(type(x) is list or isinstance(x, Items) for x in items):
         return all(_fit(x) if type(x) is list else not x.arrays for x in items)
+    items = [x for x in items if x is not None]
+    arrays = [x for x in items if isinstance(x, np.ndarray) or (type(x) is Symbol and x.is_array)]
+    if arrays:
+        return len(arrays) == len(items) and len({(x.dtype, x.ndim) for x in arrays}) == 1
     types = [x.type if type(x) is Symbol else number_type(x) for x in items]
     kinds = {t.dtype.kind for t in types if t is not None}
     return len(kinds) < 2 and all(map(_are_numbers, items))
@@ -143,7 +149,7 @@ def fill_one_by_one(growing: dict[Any, Any]) -> bool:
     keys = [key for key, how in growing.items() if how is ONE_BODY]
     for key in keys:
         growing[key] = ONE_BY_ONE
-        for kind in ("stored", "resized", "front", "row", "apart"):
+        for kind in ("stored", "resized", "front", "row", "apart", "optional"):
             growing.pop((key[0], kind), None)
         growing.pop(key[0], None)
     return bool(keys)

@@ -9,9 +9,14 @@ from fwdad.frontend.syntax.growing_lists.changing import Changing, Stored, array
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import LISTS, Items, ListGrows, Shape, shape_of
 from fwdad.frontend.syntax.growing_lists.lists_apart import lists_apart
+from fwdad.frontend.syntax.growing_lists.stored_arrays import (
+    StoredArrays,
+    begin_with_arrays,
+    item_type,
+)
 from fwdad.frontend.syntax.growing_lists.tables import may_be_table, table_of
 from fwdad.frontend.syntax.tracer import Tracer
-from fwdad.ir.types import Number, join
+from fwdad.ir.types import ArrayType, Number, join
 
 
 class StoredTuples(Changing, Tuples):
@@ -64,13 +69,20 @@ def stored_list(tracer: Tracer, items: Any, place: Any, known: Any, held: Any = 
     if known == LISTS:
         apart = tracer.growing.get((place, "apart")) or not may_be_table(items)
         return (lists_apart if apart else table_of)(tracer, items, place)
+    if isinstance(known, ArrayType):
+        return StoredArrays(tracer, items, place, known)
     if isinstance(known, Shape):
         return StoredTuples(tracer, items, place, known, held)
+    first = next((x for x in items if x is not None), None) if type(items) is list else None
+    if known is None:
+        begin_with_arrays(tracer, place, first)
     if isinstance(items, Items):
-        if items.arrays or items.rows().type.ndim > 1:
-            items.refused("changing an item of")
         count, rows = items.length(), items.array()
+        if rows.type.ndim > 1:
+            raise ListGrows(place, item_type(tracer, items.at(0)))
         wide: Any = Number(rows.dtype, python=items.python)
+    elif type(None) in map(type, items):
+        return _with_none(tracer, items, place, known, held)
     else:
         count = len(items)
         rows, wide = array_of(tracer, items)
@@ -79,6 +91,14 @@ def stored_list(tracer: Tracer, items: Any, place: Any, known: Any, held: Any = 
     if wide != known:
         raise ListGrows(place, wide)
     return Stored(tracer, count, place, known, held, rows)
+
+
+def _with_none(tracer: Tracer, items: list[Any], place: Any, known: Any, held: Any) -> Stored:
+    """A list of numbers some of which are None."""
+    made = Stored(tracer, len(items), place, known, held)
+    for k, x in enumerate(items):
+        made.put(k, x)
+    return made
 
 
 def shape_of_items(items: Any) -> Shape | None:
