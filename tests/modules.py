@@ -144,6 +144,7 @@ GROUPS = {
         "frontend/test_growing_lists.py",
         "frontend/test_random_growing.py",
         "frontend/test_lists_at_places.py",
+        "frontend/test_lists_of_arrays.py",
     ),
     "frontend/syntax/*": ("frontend/test_programs.py",),
     "frontend/*": ("frontend/test_programs.py", "frontend/test_derivatives_of_objects.py"),

@@ -76,14 +76,13 @@ def test_the_program_is_as_long_for_more_items(f):
     assert_allclose(fwdad.jit(fwdad.grad(f))(LONG), central_differences(f, LONG), rtol=1e-6)
 
 
-def test_one_list_that_is_changed_leaves_no_loop_behind():
+def test_a_list_that_is_changed_is_made_by_a_loop():
     def f(x):
         items = [g(t) * g(t + 1.0) for t in x]
         items[3] = 1.0
         return sum(items)
 
-    program = trace(f, LONG).program
-    assert len(list(program.walk())) > 200
+    assert len(list(trace(f, LONG).program.walk())) < 100
     assert_allclose(fwdad.jit(fwdad.grad(f))(LONG), central_differences(f, LONG), rtol=1e-6)
 
 

@@ -97,12 +97,7 @@ _ITEMS = "in a list that grows at run time: items that are neither numbers, arra
 _TUPLES = "tuples of several lengths or classes"
 _LENGTHS = "arrays of different lengths, or of a length that is unknown after the loop"
 _SLICES = "of such a list: `out[i:j] = v` and `del out[i:j]`"
-_ARRAYS = "of one of arrays: where it grows, other items than `out[-1]` (`out[0]` where it grows by `insert`)"
-_METHODS = (
-    "`out[k] = v`, `pop(k)` and other methods than `append`, `extend`, `insert(0, v)`, `copy`, "
-    "`pop` at an end and `reverse`"
-)
-_CHANGED = "adding an item after the last two, or where one of them is on one side of a branch"
+_SORT = "`sort` of tuples or arrays"
 _OPERATORS = "`+` with a list of other things than numbers of its type"
 _ANSWERED = "a derivative of a function that returns such a list"
 
@@ -184,7 +179,7 @@ def deleted_slice(a):
     return out[0]
 
 
-@refuses("`sort` of tuples", V, part="`sort` of tuples")
+@refuses(_SORT, V, part="`sort` of tuples")
 def pairs_sorted(a):
     out = []
     for x in a:
@@ -193,78 +188,7 @@ def pairs_sorted(a):
     return out[0][0]
 
 
-@refuses(_ARRAYS, V, part="while it grows")
-def array_before_the_last(a):
-    out = [a[:2], a[2:]]
-    while out[-1][0] < 100:
-        out.append(out[-1] + out[-2])  # here
-    return out[-1]
-
-
-@refuses(_METHODS, V, part="`insert` anywhere but at 0")
-def array_between(a):
-    out = [a]
-    for x in a:
-        out.insert(1, x * a)  # here
-    return out[0]
-
-
-@refuses("both `append` and `insert`", V, part="both `append` and `insert`")
-def arrays_at_both_ends(a):
-    out = []
-    for x in a:
-        out.append(x * a)  # here
-        out.insert(0, x + a)
-    return out[0]
-
-
-@refuses(_METHODS, V, part="changing an item")
-def another_array(a):
-    out = []
-    for x in a:
-        out.append(x * a)
-    out[0] = a  # here
-    return out[0]
-
-
-@refuses(_METHODS, V, part="`pop` anywhere but at an end")
-def array_taken_out(a):
-    out = []
-    for x in a:
-        out.append(x * a)
-    return out.pop(1)  # here
-
-
-@refuses(_METHODS, V, part="`del` of an item")
-def array_deleted(a):
-    out = []
-    for x in a:
-        out.append(x * a)
-    del out[0]  # here
-    return out[0]
-
-
-@refuses(_CHANGED, V, part="adding an item, after `pop`")
-def appended_after_a_pop(a):
-    out = []
-    for x in a:
-        out.append(x * a)
-    out.pop()
-    out.append(a)  # here
-    return np.array(out)
-
-
-@refuses(_CHANGED, V, part="on one side of a branch")
-def reversed_on_one_side(a):
-    out = []
-    for x in a:
-        out.append(x * a)
-    if a[0] > 0:
-        out.reverse()
-    return np.array(out)  # here
-
-
-@refuses(_METHODS, V, part="`sort` of arrays")
+@refuses(_SORT, V, part="`sort` of arrays")
 def arrays_sorted(a):
     out = []
     for x in a:
@@ -298,17 +222,6 @@ def written_item(a):
         out.append(a * x)
     out[0][1] = 7.0  # here
     return np.array(out)
-
-
-@refuses("appending arrays to such a list under `checkpoint`", V, part="`checkpoint`")
-def under_checkpoint(a):
-    def squares(a):
-        out = []
-        for x in a:
-            out.append(x * a)  # here
-        return np.sum(np.array(out))
-
-    return fwdad.checkpoint(squares)(a)
 
 
 @refuses(

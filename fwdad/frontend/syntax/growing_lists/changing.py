@@ -303,10 +303,14 @@ class Stored(Changing):
 
     def at(self, place: Any) -> Any:
         """The item at an index that is in bounds."""
-        found = super().at(place)
         if self._there is None:
-            return found
-        return Optional(self.tracer.recorder.load(self._there, place), found)
+            return self.value_at(place)
+        there = self.tracer.recorder.load(self._there, place)
+        return Optional(there, self.value_at(place))
+
+    def value_at(self, place: Any) -> Any:
+        """The item at an index that is in bounds, if it is not None."""
+        return super().at(place)
 
     def stores_none(self, k: Any, x: Any) -> bool:
         """Note whether there is None at a place from now on; returns whether there is."""

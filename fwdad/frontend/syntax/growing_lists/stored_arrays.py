@@ -47,6 +47,7 @@ class StoredArrays(Stored):
             self.room = rooms.get(place, min(_ROOM, max(_NUMBERS // size, 16)))
         memory: Symbol = self.tracer.recorder.apply(np.zeros, ((self.room, *t.shape), t.dtype), {})
         self._own: set[Op] = set()
+        self._given: list[Value] = []
         self.tracer.recorder.lists.append(self)
         return memory
 
@@ -54,6 +55,15 @@ class StoredArrays(Stored):
     def python(self) -> bool:  # type: ignore[override]
         """Whether the items are Python's numbers."""
         return False
+
+    def value_at(self, place: Any) -> Symbol:
+        """The array at an index that is in bounds, which stays what it is if another is put there."""
+        recorder = self.tracer.recorder
+        given: Symbol = recorder.apply(
+            np.ndarray.copy, (recorder.load(self._memory, (place, ...)),), {}
+        )
+        self._given.append(given.value)
+        return given
 
     def put(self, k: Any, x: Any) -> None:
         """Put an array at a place."""
@@ -91,8 +101,8 @@ class StoredArrays(Stored):
         return self._memory.value
 
     def read(self) -> list[tuple[Value, set[Op]]]:
-        """The array that the list is, and the operations that fill it."""
-        return [(self._memory.value, self._own)]
+        """The array that the list is, and its items, with the operations that may write into each."""
+        return [(self._memory.value, self._own), *((v, set()) for v in self._given)]
 
 
 def shaped(tracer: Tracer, x: Symbol) -> ArrayType:

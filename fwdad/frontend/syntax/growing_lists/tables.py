@@ -6,6 +6,7 @@ array, so that whoever has one of them sees what is stored in the table, and the
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class Table(Changing):
         super().__init__(tracer, tracer.recorder.length(memory, 0), place, None)
         self.type = t
         self._memory = memory
+        self._sharing: weakref.WeakSet[Any] | None = weakref.WeakSet((self,))
 
     @property
     def python(self) -> bool:  # type: ignore[override]
@@ -61,9 +63,17 @@ class Table(Changing):
         row = self.tracer.recorder.load(self._memory, place)
         inner = (root(self.place), "row")
         if row.type.ndim > 1:
-            return Table(self.tracer, row, inner, self.type)
+            return self._shares(Table(self.tracer, row, inner, self.type))
         count = self.tracer.recorder.length(row, 0)
-        return Stored(self.tracer, count, inner, self.type, rows=row)
+        return self._shares(Stored(self.tracer, count, inner, self.type, rows=row))
+
+    def _shares(self, x: Any) -> Any:
+        """Note a list that has a part of the memory, as long as somebody has it."""
+        if self._sharing is not None:
+            self._sharing.add(x)
+        if isinstance(x, Table):
+            x._sharing = self._sharing
+        return x
 
     def _like(self, rows: Symbol) -> Items:
         return Items(self.tracer, rows, python=self.python, inner=True)
@@ -72,7 +82,7 @@ class Table(Changing):
         """The list at an index, or a list of the same lists, those of a slice."""
         if isinstance(index, slice):
             part = self.tracer.recorder.load(self._memory, index)
-            return Table(self.tracer, part, self.place, self.type)
+            return self._shares(Table(self.tracer, part, self.place, self.type))
         return super().item(index)
 
     def copied(self) -> Items:
@@ -88,7 +98,8 @@ class Table(Changing):
 
     def put(self, k: Any, x: Any) -> None:
         """Replace a list, which nobody else has, by another one."""
-        if are_shared(self.tracer, [x], table=self):
+        known = self._sharing is not None and all(y is self for y in self._sharing)
+        if not known or are_shared(self.tracer, [x]):
             raise ListGrows((root(self.place), "apart"), item=True)
         row, t = rows_of(self.tracer, x)
         wide = join(self.type, t)
@@ -125,8 +136,10 @@ class Table(Changing):
         return (self._memory,)
 
     def anew(self, parts: Any) -> Table:
-        """A table of other numbers."""
-        return Table(self.tracer, parts[0], self.place, self.type)
+        """A table of other numbers, which may be those of lists that are not known."""
+        made = Table(self.tracer, parts[0], self.place, self.type)
+        made._sharing = None
+        return made
 
 
 def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
@@ -186,8 +199,8 @@ def _alike(tracer: Tracer, a: Any, b: Any) -> bool:
     return first.shape == second.shape
 
 
-def are_shared(tracer: Tracer, lists: list[Any], table: Table | None = None) -> bool:
-    """Whether one of some lists may have another name, or one on a table may."""
+def are_shared(tracer: Tracer, lists: list[Any]) -> bool:
+    """Whether one of some lists may have another name."""
     ids = set(map(id, lists))
     journal = tracer.recorder.journal
     if len(ids) < len(lists) or any(map(_is_on_table, lists)):
@@ -199,9 +212,6 @@ def are_shared(tracer: Tracer, lists: list[Any], table: Table | None = None) -> 
         x = waiting.pop()
         if id(x) in ids:
             return True
-        if table is not None and x is not table and isinstance(x, Changing):
-            if x.place is not None and root(x.place) == root(table.place):
-                return True
         if isinstance(x, tuple):
             waiting.extend(x)
         elif isinstance(x, (Maybe, Optional)):
