@@ -57,7 +57,7 @@ class StoredArrays(Stored):
         return False
 
     def value_at(self, place: Any) -> Symbol:
-        """The array at an index that is in bounds, which stays what it is if another is put there."""
+        """The array at an index that is in bounds; it stays if another one is put there."""
         recorder = self.tracer.recorder
         given: Symbol = recorder.apply(
             np.ndarray.copy, (recorder.load(self._memory, (place, ...)),), {}
@@ -101,7 +101,7 @@ class StoredArrays(Stored):
         return self._memory.value
 
     def read(self) -> list[tuple[Value, set[Op]]]:
-        """The array that the list is, and its items, with the operations that may write into each."""
+        """The arrays that the list is, and has given; the operations that may write into each."""
         return [(self._memory.value, self._own), *((v, set()) for v in self._given)]
 
 
