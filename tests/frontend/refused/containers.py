@@ -197,6 +197,14 @@ def arrays_sorted(a):
     return out[0]
 
 
+@refuses("copies and slices of one that may hold None", V, part="computed at run time")
+def copied_with_none(a):
+    out = [None] * 100
+    for k in range(len(a) * 20):
+        out[k] = a[0] * k  # here
+    return out.copy()[3]
+
+
 @refuses(_OPERATORS, V, part="`add` of lists of different types")
 def added(a):
     out = []

@@ -312,6 +312,18 @@ class Stored(Changing):
         """The item at an index that is in bounds, if it is not None."""
         return super().at(place)
 
+    def item(self, index: Any) -> Any:
+        """The item at an index, or the items of a slice."""
+        if isinstance(index, slice) and self._there is not None:
+            self.refused("a slice, where items may be None, of")
+        return super().item(index)
+
+    def copied(self) -> Items:
+        """A list of the same items."""
+        if self._there is not None:
+            self.refused("a copy, where items may be None, of")
+        return super().copied()
+
     def stores_none(self, k: Any, x: Any) -> bool:
         """Note whether there is None at a place from now on; returns whether there is."""
         if x is None and self._there is None:
