@@ -494,3 +494,46 @@ def test_random_programs(seed, rows, tmp_path):
 def test_random_programs_compiled(seed, rows, tmp_path):
     pytest.importorskip("numba")
     agrees(seed, rows, tmp_path, "auto")
+
+
+def copies_of_copies(x):
+    """Copies of a list have the same lists on them, unless these are copied, too."""
+    T = [[v] for v in x]
+    T[0].append(x[1])
+    U, V = T[1:], copy.deepcopy(T)
+    for k in range(len(x) - 1):
+        U[k].append(x[k] * 2)
+        V[k][0] = 0.5 * x[0]
+        T[(k * 3) % 4][0] += x[2]
+    U.append([x[0]])
+    return sum(map(sum, T)) + 2 * sum(map(sum, U)) + 3 * sum(map(sum, V)) + len(T) + len(U)
+
+
+def test_copies():
+    for g in (copies_of_copies, fwdad.grad(copies_of_copies)):
+        fast = fwdad.jit(g, backend="numpy")
+        for x in (X, Y):
+            assert_allclose(fast(x), g(x), rtol=1e-11)
+
+
+def test_a_loop_over_a_list_that_it_changes():
+    """Python would see the new items."""
+
+    def f(x):
+        T = [[v] for v in x]
+        T[2].append(1.0)
+        U, total = T[:], 0.0
+        for k in range(len(x)):
+            for v in T[k]:
+                total += v
+                if len(U[k]) < 3:
+                    U[k].append(v * 0.5)
+        return total
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = fwdad.jit(f, backend="numpy")(X)
+        except fwdad.errors.UntraceableError:
+            return
+    assert_allclose(found, f(X))

@@ -7,6 +7,7 @@ list, so the list of lists holds the numbers of rows, and two names of one list 
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,9 @@ class ListOfLists(Changing):
         self.memory = recorder.apply(np.zeros, ((self.room, self.long), dtype), {})
         self.counts = recorder.apply(np.zeros, ((self.room,), np.dtype(np.int64)), {})
         self._order = recorder.apply(np.zeros, ((self.room,), np.dtype(np.int64)), {})
-        self.version: Any = object()
-        recorder.journal.bind(self.held, "used", 0)
+        self.version: list[Any] = [object()]  # another object after each change of a length
+        self.pool: dict[str, Any] = {"used": 0}  # rows, shared by all that have such a list
+        recorder.journal.own(self.pool, namespace=True)
 
     def whole(self) -> Symbol:
         """The numbers of the rows that the lists have."""
@@ -56,10 +58,40 @@ class ListOfLists(Changing):
         return Row(self, self.tracer.recorder.load(self._order, place))
 
     def item(self, index: Any) -> Any:
-        """The list at an index."""
-        if isinstance(index, slice):
-            self.refused("a slice of lists of")
-        return super().item(index)
+        """The list at an index, or a list of the same lists, those of a slice."""
+        if not isinstance(index, slice):
+            return super().item(index)
+        recorder = self.tracer.recorder
+        numbers = recorder.load(self._order, slice(None, self.length()))
+        numbers = recorder.load(numbers, index)
+        count = recorder.length(numbers, 0)
+        return self._another(count, numbers)
+
+    def _another(self, count: Any, numbers: Symbol) -> ListOfLists:
+        """A list of some of the same lists."""
+        made, recorder = copy.copy(self), self.tracer.recorder
+        made.held = {"count": count}
+        recorder.journal.own(made.held, namespace=True)
+        made._order = recorder.apply(np.zeros, ((self.room,), np.dtype(np.int64)), {})
+        self.store(made._order, slice(None, count), numbers)
+        return made
+
+    def copied(self) -> Items:
+        """A list of the same lists."""
+        return self.item(slice(None))
+
+    def deeply_copied(self) -> Items:
+        """A list of copies of the lists, which have rows of the same numbers."""
+        recorder, whole = self.tracer.recorder, slice(None, self.length())
+        made = self._another(self.length(), recorder.load(self._order, whole))
+        made.memory = recorder.apply(np.ndarray.copy, (self.memory,), {})
+        made.counts = recorder.apply(np.ndarray.copy, (self.counts,), {})
+        made.pool = dict(self.pool)
+        recorder.journal.own(made.pool, namespace=True)
+        return made
+
+    def made_at(self, place: Any) -> None:
+        """Note nothing: the lists are made where the first such list is."""
 
     def rows(self) -> Symbol:
         """Refuse to be an array, which lists of different lengths are not."""
@@ -78,7 +110,7 @@ class ListOfLists(Changing):
 
     def put(self, k: Any, x: Any) -> None:
         """Put a list at a place."""
-        row = x if isinstance(x, Row) and x.of is self else self._added(x)
+        row = x if isinstance(x, Row) and x.of.pool is self.pool else self._added(x)
         self.store(self._order, k, row.number)
 
     def move(self, source: slice, into: slice) -> None:
@@ -99,7 +131,7 @@ class ListOfLists(Changing):
 
     def _added(self, x: Any) -> Row:
         """A list that is given a row."""
-        recorder, used = self.tracer.recorder, self.held["used"]
+        recorder, used = self.tracer.recorder, self.pool["used"]
         after = binary_add(self.tracer, used, 1)
         self.check_fits(after, self.room, root(self.place))
         named = are_shared(self.tracer, [x])
@@ -118,7 +150,7 @@ class ListOfLists(Changing):
         self.store(self.counts, used, count)
         if numbers is not None:
             self.store(row.whole(), slice(None, count), numbers)
-        recorder.journal.bind(self.held, "used", after)
+        recorder.journal.bind(self.pool, "used", after)
         if named:
             x.handed_to(row)
         return row
@@ -165,10 +197,10 @@ class Row(Stored):
 
     def state(self) -> tuple[Any, ...]:
         """What is another object after each change of a list's length."""
-        return (self.of.version,)
+        return (self.of.version[0],)
 
     def _counted(self, count: Any) -> None:
-        self.of.version = object()
+        self.of.version[0] = object()
         self.store(self.of.counts, self.number, count)
 
     def as_resized(self) -> None:
@@ -184,7 +216,7 @@ class Row(Stored):
 
     def is_like(self, other: Any) -> bool:
         """Whether this one and another can be one."""
-        return self.of is other.of
+        return self.of.pool is other.of.pool
 
     def parts(self, held: Any = None) -> tuple[Any, ...]:
         """The number of the row."""

@@ -30,6 +30,10 @@ _RAGGED = (
 )
 
 
+class RaggedError(UntraceableError):
+    """Lists on a list differ in length, or may."""
+
+
 class Table(Changing):
     """A list of lists of numbers, of as many each: the rows of an array.
 
@@ -147,7 +151,10 @@ def table_of(tracer: Tracer, items: Any, place: Any) -> Table:
     shared = items.shared if isinstance(items, Items) else are_shared(tracer, items)
     if shared:
         raise UntraceableError(ALIASED, tracer.position.location())
-    rows, t = rows_of(tracer, items)
+    try:
+        rows, t = rows_of(tracer, items)
+    except RaggedError:
+        raise ListGrows((place, "apart"), item=True) from None
     known = tracer.growing.get((place, "row"))
     wide = t if known is None else join(t, known)
     if not isinstance(wide, Number):
@@ -176,7 +183,7 @@ def rows_of(tracer: Tracer, x: Any) -> tuple[Symbol, Number]:
         first, wide = parts[0][0], _joined_types([t for _, t in parts])
         same = all(_alike(tracer, row.type.shape, first.type.shape) for row, _ in parts)
         if wide is None or not same:
-            raise UntraceableError(_RAGGED, tracer.position.location())
+            raise RaggedError(_RAGGED, tracer.position.location())
         return tracer.recorder.apply(np.stack, ([row for row, _ in parts],), {}), wide
     rows, t = array_of(tracer, x)
     if t is None:
