@@ -509,6 +509,7 @@ def copies_of_copies(x):
     return sum(map(sum, T)) + 2 * sum(map(sum, U)) + 3 * sum(map(sum, V)) + len(T) + len(U)
 
 
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
 def test_copies():
     for g in (copies_of_copies, fwdad.grad(copies_of_copies)):
         fast = fwdad.jit(g, backend="numpy")
