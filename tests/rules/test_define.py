@@ -282,3 +282,33 @@ def test_objects_that_change_between_runs_of_a_tape():
     for stiffness in (1.0, 5.0, 1.0):
         spring.stiffness = stiffness
         assert gradient(3.0) == (9.0 * stiffness, 6.0 * stiffness)
+
+
+def energy(x):
+    return np.sum(np.sin(x) ** 2)
+
+
+def total_energy(x):
+    return energy(x)
+
+
+@fwdad.frule(total_energy)
+def total_energy_frule(primals, tangents):
+    return fwdad.call_rule(energy, primals, tangents)
+
+
+def test_a_rule_that_differentiates_a_function_without_one():
+    """Its derivative was zero on a tape."""
+    x = np.array([0.4, 1.3, -0.7])
+    expected = central_differences(total_energy, x)
+    for mode in ("forward", "auto"):
+        assert_allclose(fwdad.jacobian(total_energy, x, mode=mode), expected, rtol=1e-8)
+    assert_allclose(fwdad.jit(fwdad.jacfwd(total_energy))(x), expected, rtol=1e-8)
+    assert_allclose(fwdad.jacobian(fwdad.jit(total_energy), x), expected, rtol=1e-8)
+    for n in (1, 2, 3):
+        v = np.arange(3.0 * n).reshape(n, 3)
+        pushed = fwdad.jit(lambda x, v: fwdad.jvp(total_energy, x, v)[1])(x, v)
+        assert_allclose(pushed, v @ expected, rtol=1e-8)
+    for gradient in (fwdad.grad(total_energy), fwdad.jit(fwdad.grad(total_energy))):
+        with pytest.raises(fwdad.errors.MissingTransposeError, match="total_energy"):
+            gradient(x)
