@@ -51,10 +51,11 @@ from fwdad.errors import (
     FwdadError,
     MissingRuleError,
     UnsupportedTypeError,
+    UntraceableError,
     type_in_words,
 )
 from fwdad.rules.core import define
-from fwdad.rules.core.containers import rebuild
+from fwdad.rules.core.containers import rebuild, walk
 from fwdad.rules.core.contract import check_given, checked
 from fwdad.rules.core.registry import Rule, find_rule, function_name
 from fwdad.tangents.chunk import Chunk
@@ -62,6 +63,7 @@ from fwdad.tangents.composite import lanes_of, unzip
 from fwdad.tangents.matching import map_tree
 from fwdad.tangents.plain import plain
 from fwdad.tangents.registrations import OWN
+from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import ZERO, NoTangent
 
 
@@ -346,6 +348,8 @@ def build_frule(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
         n = check_given(name, primals, tangents)
         if n is None:
             return call(f, *primals, **options), ZERO
+        if recorder_of(*(x for _, x in walk((primals, tangents)))) is not None:
+            raise UntraceableError(f"{name} has no rule, and its source runs on duals alone")
         with Run(n) as run, run:
             duals = [map_tree(run.dual, x, t) for x, t in zip(primals, tangents, strict=True)]
             y = call(f, *duals, **options)

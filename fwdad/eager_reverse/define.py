@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from fwdad.core.lifted_code import LIFTED
 from fwdad.eager.build import push_through_source
@@ -28,6 +24,7 @@ from fwdad.rules.core.registry import (
     changed,
     enter,
     function_name,
+    is_looked_into,
     positions_written,
     registering_place,
 )
@@ -189,17 +186,6 @@ def _standing_in(function: Any, binder: Binder, mutates: tuple[int, ...]) -> Rul
     return rule
 
 
-_OWN_WAYS = (
-    type,
-    types.MethodType,
-    np.ufunc,
-    functools.partial,
-    functools.partialmethod,
-    type(functools.lru_cache(len)),
-    operator.attrgetter,
-    operator.itemgetter,
-    operator.methodcaller,
-)
 _LIBRARIES = {
     "numpy", "scipy", "builtins", "math", "cmath", "operator", "_operator", "itertools",
     "functools", "random", "copy",
@@ -208,16 +194,10 @@ _LIBRARIES = {
 
 def _is_called_otherwise(function: Any) -> bool:
     """Whether an object is not a function, or some calls of it would bypass its rule."""
-    if not callable(function) or isinstance(function, _OWN_WAYS) or hasattr(function, "nin"):
+    if not callable(function) or hasattr(function, "nin") or is_looked_into(function):
         return True
     if (getattr(function, "__module__", None) or "builtins").split(".")[0] in _LIBRARIES:
         return True
-    if type(function).__module__.split(".")[0] == "numba":
-        return False
-    owner = getattr(function, "__self__", None)
-    if owner is not None and not isinstance(owner, types.ModuleType):
-        return True
-    if isinstance(function, types.FunctionType):
-        return function.__code__.co_filename.startswith(PACKAGE)
-    # the source of an object's __call__ would be looked into
-    return isinstance(getattr(type(function), "__call__", None), types.FunctionType)  # noqa: B004
+    return isinstance(function, types.FunctionType) and function.__code__.co_filename.startswith(
+        PACKAGE
+    )

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fwdad.errors import ChunkMismatchError, type_in_words
+from fwdad.errors import ChunkMismatchError, UntraceableError, type_in_words
 from fwdad.tangents.chunk import Chunk
 from fwdad.tangents.plain import plain
+from fwdad.tangents.symbolic import recorder_of
 from fwdad.tangents.zero import Undefined, Zero
 
 
@@ -38,6 +39,8 @@ def map_lanes(f: Callable[[Any], Any], x_dot: Any) -> Any:
     """
     if isinstance(x_dot, (Zero, Undefined)):
         return x_dot
+    if recorder_of(x_dot) is not None:
+        raise UntraceableError("map_lanes has its lanes when a tape runs: it runs as a whole")
     if not isinstance(x_dot, Chunk):
         raise ChunkMismatchError(f"map_lanes takes a Chunk or ZERO; got {type_in_words(x_dot)}")
     rows = [f(lane) for lane in x_dot.lanes]

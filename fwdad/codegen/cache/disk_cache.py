@@ -309,7 +309,8 @@ def _serialised(made: CompileResult) -> bytes:
     """A compile result as bytes, in which only the entry function has a visible name.
 
     Numba numbers functions as a process compiles them: the same name may mean another function in
-    another process, and the linker would confuse the two.
+    another process, and the linker would confuse the two. The entry itself must be a strong symbol:
+    of two weak ones, a second load would run the first's code, with the functions that it calls.
     """
     # nobody reads the type annotations, and formatting them takes longer than all the rest
     first, *rest = _Result(*made)._replace(type_annotation="")._reduce()
@@ -322,6 +323,8 @@ def _serialised(made: CompileResult) -> bytes:
     if not own_symbols.issuperset(contents_in(made.library).visible):
         module = llvm.parse_bitcode(made.library._final_module.as_bitcode())
         hide(module, own_symbols)
+        for name in own_symbols.intersection(contents_in(made.library).visible):
+            module.get_function(name).linkage = llvm.Linkage.external
         code = made.codegen._tm.emit_object(module)
         shared = llvm.parse_bitcode(bitcode)
         hide(shared, own_symbols)

@@ -65,6 +65,7 @@ def apply_to_arrays(rule: Rule, args: tuple[Any, ...], tag: Tag) -> Any:
             return Array(y, y_dot, tag, _viewed(y, args))
     if not rule.of_user:
         y, y_dot = checked(rule, result, primals, tag.n)
+    check_seen(rule, y, tag)
     return join(rule, y, y_dot, tag, args)
 
 
@@ -104,6 +105,7 @@ def apply_rule(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         else:
             result = body(inner, tangents, **options)
         y, y_dot = checked(rule, result, inner, tag.n, options)
+        check_seen(rule, y, tag)
         if nested:
             (y,) = with_explicit((y,))  # the body may have stored into arrays that it made
     value = join(rule, y, y_dot, tag, primals)
@@ -123,6 +125,22 @@ def _as_array(x: Any, rule: Rule) -> Any:
     if top_tag((x,)) is not None:
         return make_array(x)
     return np.asarray(x) if rule.linear_argnums else x
+
+
+def check_seen(rule: Rule, y: Any, tag: Tag | None) -> None:
+    """Refuse a result that carries a derivative of what its rule has not been given.
+
+    ``tag`` is the call whose tangents the rule was given; without one, it was given none.
+    """
+    hidden = top_tag((y,)) if rule.of_user else None
+    if hidden is not None and (tag is None or hidden is tag):
+        message = (
+            f"{rule.place} is not given all that carries a derivative here: {rule.name} reads "
+            "a value that does from inside an object or a function, or from outside. A rule sees "
+            "numbers, arrays, lists, tuples and dicts: pass the value as such an argument, or "
+            "fwdad.stop_gradient(value)"
+        )
+        raise MissingRuleError(message)
 
 
 def join(rule: Rule, y: Any, y_dot: Any, tag: Tag, inputs: tuple[Any, ...]) -> Any:
@@ -233,6 +251,7 @@ def _of_duals(
     if y is NotImplemented:
         return y
     if rule.of_user:
+        check_seen(rule, y, tag)
         check_memory(rule, y, primals)
     # partials are taken of NumPy's numbers: 1/0.0 is inf, as it is for arrays
     numbers = as_numpy_numbers(primals, y)

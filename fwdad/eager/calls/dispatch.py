@@ -15,7 +15,7 @@ import numpy as np
 from fwdad.core.lifted_code import LIFTED
 from fwdad.core.register_into import enter_into
 from fwdad.eager.activity import is_active, is_inert
-from fwdad.eager.calls import effectful, numpy_calls
+from fwdad.eager.calls import apply, effectful, numpy_calls
 from fwdad.eager.calls.missing import missing_rule
 from fwdad.eager.calls.transparent import TRANSPARENT
 from fwdad.eager.duals import opaque
@@ -29,7 +29,7 @@ from fwdad.eager.run import STATE
 from fwdad.errors import PACKAGE, FwdadError, is_library_file, is_package_file
 from fwdad.rules.core import binding, contract, recording
 from fwdad.rules.core.by_position import by_position
-from fwdad.rules.core.registry import find_rule
+from fwdad.rules.core.registry import Rule, find_rule
 
 _IN_C = (
     type,
@@ -85,8 +85,7 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
         symbol = _symbol_in((*args, *kwargs.values()))
         if symbol is not None and not filename.startswith(PACKAGE):  # ours know symbols
             return symbol.recorder.apply(f, args, kwargs)  # the body of a rule is being traced
-        numpy_calls.note_inactive(f, args, kwargs)
-        return f(*args, **kwargs)
+        return _call_inactive(f, rule, args, kwargs)
     if is_library_file(filename):
         if filename.startswith(PACKAGE) and not _is_lifted_of_own(filename):
             return f(*args, **kwargs)
@@ -107,6 +106,14 @@ def call_function(f: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str
             opaque.check_sourceless(f, args, kwargs)
         return _call_sourceless(f, args, kwargs)
     return lifted(*args, **kwargs)
+
+
+def _call_inactive(f: Any, rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function whose rule is not needed, as none of its arguments is active."""
+    numpy_calls.note_inactive(f, args, kwargs)
+    y = f(*args, **kwargs)
+    apply.check_seen(rule, y, None)
+    return y
 
 
 def passes_by(filename: str, values: tuple[Any, ...]) -> bool:
@@ -210,8 +217,7 @@ def call_object(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if symbol is not None:
                 return symbol.recorder.apply(f, args, kwargs)
             note_draw(f, args, kwargs)
-            numpy_calls.note_inactive(f, args, kwargs)
-            return f(*args, **kwargs)
+            return _call_inactive(f, rule, args, kwargs)
     method = getattr(type(f), "__call__", None)  # noqa: B004  (the method itself is wanted)
     by_numba = type(f).__module__.startswith("numba.")
     if by_numba and hasattr(f, "nin"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import functools
 import types
@@ -29,6 +30,7 @@ from fwdad.frontend.calls.ufunc_at import updated_at
 from fwdad.frontend.captures import fetch
 from fwdad.frontend.syntax import iteration, static_arrays
 from fwdad.frontend.syntax.raising import native, recorded
+from fwdad.frontend.syntax.symbols import OfTrace
 from fwdad.frontend.syntax.texts import text_of_method
 from fwdad.frontend.syntax.tracer import Tracer
 from fwdad.ir.abstract_eval.purity import are_plain, is_pure
@@ -37,7 +39,8 @@ from fwdad.ir.builder.call_form import positional
 from fwdad.ir.symbol import UNBOUND, Symbol, UnknownText
 from fwdad.ir.types import is_static_array
 from fwdad.ops import record_of
-from fwdad.rules.core.registry import find_rule, function_name
+from fwdad.rules.core.registry import find_rule, function_name, is_declared_pure
+from fwdad.tangents.namespaces import namespace_of
 
 # C code that trusts the index arrays that it is given
 _OPTIONS = {Symbol, np.ndarray, list, tuple}  # what options may be that are not known yet
@@ -80,6 +83,9 @@ class OperationCalls:
             )
             raise UntraceableError(message, self.position.location())
         symbolic = mentions_symbols((args, kwargs))
+        if symbolic and (find_rule(f) is not None or is_declared_pure(f)):
+            args = tuple(self._held(f, x) for x in args)
+            kwargs = {key: self._held(f, x) for key, x in kwargs.items()}
         if symbolic and getattr(f, "__module__", "") in _UNCHECKED:
             message = (
                 f"{function_name(f)} reads memory without bounds checks, so it cannot be traced: "
@@ -129,6 +135,24 @@ class OperationCalls:
             "it a rule (fwdad.frule)"
         )
         raise UntraceableError(message, self.position.location())
+
+    def _held(self, f: Any, x: Any) -> Any:
+        """What stands on the tape for an argument of a function that is not looked into.
+
+        An object from outside is guarded, one that the program has made is copied, since it may
+        change it later. An object that holds values would stand for itself, and is refused.
+        """
+        if not callable(x) or isinstance(x, (Symbol, OfTrace, type)):
+            return x
+        if mentions_symbols(x):
+            message = (
+                f"{function_name(f)} has a rule, or is declared pure, and is not looked into: it "
+                f"cannot be given {type_in_words(x)} that holds values of the program. Pass these "
+                "as arguments of their own"
+            )
+            raise UntraceableError(message, self.position.location())
+        self.outside.read_whole(x)
+        return copy.deepcopy(x) if self.recorder.journal.is_own(namespace_of(x)) else x
 
     def _check_unchanged(self, f: Any) -> None:
         """Refuse a function that has changed an object from outside, which a tape cannot repeat."""

@@ -6,7 +6,9 @@ import contextlib
 import functools
 import importlib
 import inspect
+import operator
 import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -283,16 +285,64 @@ def import_pending() -> None:
     resolve_pending()
 
 
+_OWN_WAYS = (
+    type,
+    types.MethodType,
+    functools.partial,
+    functools.partialmethod,
+    type(functools.lru_cache(len)),
+    operator.attrgetter,
+    operator.itemgetter,
+    operator.methodcaller,
+)
+
+
+def is_looked_into(function: Any) -> bool:
+    """Whether some calls of a callable go to what it is made of, past any rule of its own."""
+    if isinstance(function, _OWN_WAYS):
+        return True
+    if hasattr(function, "nin") or type(function).__module__.split(".")[0] == "numba":
+        return False
+    owner = getattr(function, "__self__", None)
+    if owner is not None and not isinstance(owner, (types.ModuleType, np.ufunc)):
+        # a method is a new object whenever it is read; functions of pybind11 own a record
+        return hasattr(owner, function_name(function).rpartition(".")[2])
+    return isinstance(getattr(type(function), "__call__", None), types.FunctionType)  # noqa: B004
+
+
+def _check_callable(function: Any, *, of_user: bool) -> None:
+    """Refuse a user's rule of what has none of its own: of a bound method, a class, an object."""
+    try:
+        looked_into = of_user and function not in RULES and is_looked_into(function)
+    except TypeError:
+        looked_into, how = True, "cannot be hashed"
+    else:
+        how = "is looked into where it is called"
+    if looked_into:
+        hint = "Call it in a function of your own, and write the rule for that"
+        if isinstance(function, types.MethodType):
+            owner: Any = function.__self__
+            of_class = isinstance(owner, type)
+            name = f"{(owner if of_class else type(owner)).__name__}.{function.__name__}"
+            hint = f"Write it for {name}{'.__func__' if of_class else ''}"
+        raise UnsupportedTypeError(
+            f"a rule is for a function; got {type_in_words(function)}, {function_name(function)}, "
+            f"which {how}. {hint}"
+        )
+
+
 def enter(function: Any, make: Callable[[Any], Rule], *, override: bool) -> None:
     """Put ``make(function)`` into the registry; for a dotted name, once its module is imported."""
     origin = registering_place()
     find_rule(function)  # one that waits for its module would come after what replaces it
 
     def register(resolved: Any) -> None:
+        of_user = not origin.startswith(PACKAGE)
+        _check_callable(resolved, of_user=of_user)
         existing = RULES.get(resolved)
         rule = make(resolved)
         rule.origin = origin
-        rule.of_user = not origin.startswith(PACKAGE)
+        rule.of_user = of_user
         stood_in = existing is not None and existing.stands_in
         if existing is not None and not override and not (stood_in and rule.kind == "frule"):
             raise DuplicateRuleError(

@@ -445,3 +445,47 @@ def test_a_caller_under_njit_is_told():
 
     with pytest.raises(numba.core.errors.TypingError, match="the function fft"):
         caller(X)
+
+
+# -- code from disk
+
+
+def scaled(k):
+    """A program that calls a function of its own; all are written alike."""
+
+    def f(x):
+        return k * np.array([float(str(v)) for v in x.tolist()])
+
+    fwdad.pure(f)
+
+    @fwdad.frule(f)
+    def rule(primals, tangents):
+        return f(primals[0]), k * tangents[0]
+
+    def program(x):
+        total = 0.0
+        for i in range(len(x)):
+            for j in range(10):  # compiling pays; of `exp`, the code has a function to hide
+                total = total + np.exp(1j * x[i]).real * j
+        return total + np.sum(x * f(x))
+
+    return program
+
+
+def test_code_that_is_loaded_twice_calls_functions_of_its_own(folder, count):
+    """It called those of the code that was loaded first, also after they were gone."""
+    x = np.array([1.0, 2.0])
+    programs = [scaled(float(k)) for k in range(4)]
+    kept = [fwdad.jit(program) for program in programs]
+    for functions in (kept, [fwdad.jit(program) for program in programs]):
+        for k, f in enumerate(functions):
+            assert_allclose(f(x), k * np.sum(x**2) + 45 * np.sum(np.cos(x)), rtol=1e-13)
+    assert count == {"saved": 1, "loaded": 7}
+    for again in range(2):
+        for k, program in enumerate(programs):
+            wanted = 2 * k * x - 45 * np.sin(x)
+            assert_allclose(fwdad.jit(fwdad.grad(program))(x), wanted, rtol=1e-13)
+            assert_allclose(fwdad.grad(fwdad.jit(program))(x), wanted, rtol=1e-13)
+            assert_allclose(fwdad.jit(fwdad.jacfwd(program))(x), wanted, rtol=1e-13)
+        gc.collect()
+        assert again or count["loaded"] > 7
