@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from fwdad.frontend.syntax.growing_lists.items import ONE_BODY, ListGrows, root
 from fwdad.frontend.syntax.growing_lists.making import fill_one_by_one
 from fwdad.frontend.ways import LoopFollowedError, Places, WayNeededError
 
+_OFTEN = 16  # a list's items have as many wider types, and some
 _FEW_WAYS = 6  # branches, each a new trace: then the example is followed everywhere
 
 
@@ -34,7 +36,7 @@ def until_traced(attempt: Callable[[dict[Any, Any], dict[Any, Any], Places], Any
 
 
 def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any]) -> Any:
-    ways = Places()
+    ways, again = Places(), Counter[Any]()
     while True:
         try:
             with HigherLimit() as raised, raised:
@@ -47,8 +49,11 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
             raise found.refusal from None
         except (NotOneBodyError, ListGrows) as error:
             key, known = error.found
+            again[key] += 1
             if error.place is None or (key in lists and known is None):
                 raise
+            if again[key] > _OFTEN:
+                raise UntraceableError("the items of a list are other ones in each trace") from error
             lists[key] = known
             lists.setdefault((root(error.place), "how"), ONE_BODY)
         except InTurnFound as error:
