@@ -53,7 +53,7 @@ def _until_known(attempt: Any, recursive: dict[Any, Any], lists: dict[Any, Any])
             if error.place is None or (key in lists and known is None):
                 raise
             if again[key] > _OFTEN:
-                raise UntraceableError("the items of a list are other ones in each trace") from error
+                raise UntraceableError("a list has other items in each trace") from error
             lists[key] = known
             lists.setdefault((root(error.place), "how"), ONE_BODY)
         except InTurnFound as error:
