@@ -538,3 +538,42 @@ def test_a_loop_over_a_list_that_it_changes():
         except fwdad.errors.UntraceableError:
             return
     assert_allclose(found, f(X))
+
+
+def one_or_two(x):
+    a, b = [0.0] * 12, [1.0] * 12
+    for k in range(12):
+        a[k] = x[k % 3]
+        if x[0] > 0.5:
+            b = a
+    return 1.0 * (a is b) + a[0], 2.0 * (b is not a)
+
+
+def which_row(x):
+    T = [[0.0] * 12 for _ in range(12)]
+    r, n = T[3], 0
+    for k in range(12):
+        T[k][k] = x[k % 3]
+    for row in T:
+        if row is r:
+            n += 1
+    return n + 0.0 * x[0], r in T
+
+
+def which_row_apart(x):
+    T = [[v] for v in x]
+    T.append([x[0]])
+    r, n = T[3], 0
+    for k in range(len(T)):
+        T[k].append(x[k % 3])
+        if T[k] is r:
+            n += 1
+    return n + x[1] * 0.0
+
+
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
+def test_whether_two_lists_are_one():
+    for f in (one_or_two, which_row, which_row_apart):
+        fast = fwdad.jit(f, backend="numpy")
+        for x in (X, X * 0.5):
+            assert fast(x) == f(x)

@@ -164,6 +164,9 @@ class Conditions:
                     else not present
                 )
         found: Any = a is b
+        if not found and isinstance(a, Items) and isinstance(b, Items):
+            found = a.is_same(b)
+            return found if same else self.negated(found)
         for x, y in ((a, b), (b, a)):
             order = self._order_of_itself(x, y)
             if order is None:

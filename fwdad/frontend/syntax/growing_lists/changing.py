@@ -255,6 +255,11 @@ class Stored(Changing):
         """Whether this list is on a list of lists."""
         return self.place[-1] == "row" or "row" in self.held
 
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else stands for this list."""
+        return not (self.merged or self.is_handed)
+
     def _row(self) -> Any:
         """The list that this one has become, on a list of lists; or None."""
         row = self.held.get("row")
@@ -390,6 +395,7 @@ class Stored(Changing):
     def anew(self, parts: Any) -> Stored:
         """A list that is this one on one path."""
         made = copy.copy(self)
+        made.merged = True
         made._memory, made._there, count = parts
         made.held = {"count": count}
         self.tracer.recorder.journal.own(made.held, namespace=True)

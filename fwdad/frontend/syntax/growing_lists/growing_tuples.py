@@ -33,7 +33,9 @@ class Tuples(Items):
 
     def anew(self, parts: Any) -> Tuples:
         """A list of other items of the same kind."""
-        return Tuples(self.tracer, self.kind, list(parts))
+        made = Tuples(self.tracer, self.kind, list(parts))
+        made.merged = True
+        return made
 
     def made_at(self, place: Any) -> None:
         """Note where this list is made."""

@@ -98,8 +98,21 @@ class Items(Refusing, Mergeable):
     def anew(self, parts: Any) -> Items:
         """A list of other items of the same kind."""
         made = self._like(*parts)
-        made.place = self.place
+        made.place, made.merged = self.place, True
         return made
+
+    merged = False  # whether it stands for one list or another
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else stands for this list."""
+        return not self.merged
+
+    def is_same(self, other: Items) -> Any:
+        """Whether this list and another one that stands for a list are one."""
+        if not (self.alone and other.alone):
+            self.refused("`is` where values may decide, of")
+        return False
 
     def refused(self, what: str) -> NoReturn:
         """Raise for a use of the list that a tape does not support."""

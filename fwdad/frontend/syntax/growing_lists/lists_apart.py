@@ -8,6 +8,7 @@ list, so the list of lists holds the numbers of rows, and two names of one list 
 from __future__ import annotations
 
 import copy
+import operator
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,12 @@ class Row(Stored):
     def is_like(self, other: Any) -> bool:
         """Whether this one and another can be one."""
         return self.of.pool is other.of.pool
+
+    def is_same(self, other: Items) -> Any:
+        """Whether this list and another one are one: they are if they have one row."""
+        if isinstance(other, Row) and other.of.pool is self.of.pool:
+            return self.tracer.binary(operator.eq, self.number, other.number)
+        return super().is_same(other)
 
     def parts(self, held: Any = None) -> tuple[Any, ...]:
         """The number of the row."""

@@ -53,6 +53,11 @@ class Table(Changing):
         """Whether the numbers are Python's."""
         return bool(self.type.python)
 
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else stands for this list."""
+        return not (self.merged or self.place[-1] == "row")
+
     def whole(self) -> Symbol:
         """The memory."""
         return self._memory
@@ -142,7 +147,7 @@ class Table(Changing):
     def anew(self, parts: Any) -> Table:
         """A table of other numbers, which may be those of lists that are not known."""
         made = Table(self.tracer, parts[0], self.place, self.type)
-        made._sharing = None
+        made._sharing, made.merged = None, True
         return made
 
 
