@@ -42,6 +42,10 @@ class Run:
         found = [row[:n] for row, n in zip(y, counts, strict=True)]
         return [row.tolist() if python else list(row) for row in found]
 
+    def with_none(self, items: Any, there: Any) -> Any:
+        """A list with None for the items that are not there."""
+        return [x if held else None for x, held in zip(items, there, strict=True)]
+
     def tuples(self, kind: type, columns: list[Any]) -> Any:
         """The list of tuples of a class whose parts are on lists of their own."""
         return [of_class(kind, parts) for parts in zip(*columns, strict=True)]
@@ -217,6 +221,24 @@ class ListsOf(Take):
         """The list, one object in a run."""
         if self.key not in run.made:
             run.made[self.key] = run.lists(self.take(run), self.counts(run), python=self.python)
+        return run.made[self.key]
+
+
+@dataclass(frozen=True, eq=False)
+class WithNone(Take):
+    """A list of the rows of an array, some of which are None."""
+
+    key: int
+    take: Take
+    there: Take
+    python: bool
+    arrays: bool
+
+    def __call__(self, run: Run) -> Any:
+        """The list, one object in a run."""
+        if self.key not in run.made:
+            items = run.rows(self.take(run), python=self.python, arrays=self.arrays)
+            run.made[self.key] = run.with_none(items, self.there(run))
         return run.made[self.key]
 
 

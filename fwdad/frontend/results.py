@@ -30,10 +30,11 @@ from fwdad.frontend.result_parts import (
     Run,
     Take,
     TupleOf,
+    WithNone,
 )
 from fwdad.frontend.slots import original
 from fwdad.frontend.syntax.frame import Closure
-from fwdad.frontend.syntax.growing_lists.changing import Changing
+from fwdad.frontend.syntax.growing_lists.changing import Changing, Stored
 from fwdad.frontend.syntax.growing_lists.growing_tuples import Tuples
 from fwdad.frontend.syntax.growing_lists.items import Items
 from fwdad.frontend.syntax.growing_lists.lists_apart import ListOfLists
@@ -224,6 +225,9 @@ class Results:
             if isinstance(x, ListOfLists):
                 rows, counts = map(self._take, x.lists())
                 made = ListsOf(id(x), rows, counts, x.python)
+            elif isinstance(x, Stored) and x.holds_none:
+                rows, there = map(self._take, x.with_none())
+                made = WithNone(id(x), rows, there, x.python, x.arrays)
             elif isinstance(x, Tuples):  # their parts are on lists of their own
                 made = Columns(id(x), [self._listed(column) for column in x.columns], x.kind)
             else:

@@ -540,6 +540,47 @@ def test_a_loop_over_a_list_that_it_changes():
     assert_allclose(found, f(X))
 
 
+def put_by_choice(x):
+    """What is put on a list is one of two lists with names, which values choose."""
+    a, b, T = [0.0] * 9, [1.0] * 9, [[0.0] * 9 for _ in range(9)]
+    for k in range(9):
+        T[k][k] = x[k % 3]
+        a[k] = x[1] * k
+        b[k] += x[2]
+    T.append(a if x[0] > 0.5 else b)
+    for k in range(9):
+        T[9][k] += 1.0
+        a[k] *= 2.0
+    return sum(a) + 2 * sum(b) + 3 * sum(T[9])
+
+
+def put_under_two_names(x):
+    a, T = [0.0] * 9, [[0.0] * 9 for _ in range(9)]
+    b = a
+    for k in range(9):
+        T[k][k] = x[k % 3]
+        a[k] = x[1] * k
+    for k in range(9):
+        b = a if x[k % 3] > 0.3 else b
+    T[3] = b
+    for k in range(9):
+        T[3][k] += 1.0
+        a[k] *= 2.0
+    return sum(a) + 2 * sum(b) + 3 * sum(T[3])
+
+
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
+@pytest.mark.parametrize("f", [put_by_choice, put_under_two_names])
+def test_a_list_that_has_a_name(f):
+    fast = fwdad.jit(f, backend="numpy")
+    for x in (X, X * 0.5):
+        try:
+            found = fast(x)
+        except fwdad.errors.UntraceableError:
+            continue
+        assert_allclose(found, f(x), rtol=1e-12)
+
+
 def one_or_two(x):
     a, b = [0.0] * 12, [1.0] * 12
     for k in range(12):

@@ -308,6 +308,40 @@ def test_a_sum_over_none_is_raised():
     assert_allclose(fwdad.jit(filled)(X), filled(X))
 
 
+def test_none_is_returned():
+    def f(x):
+        out, rows = [None] * 12, [None] * 12
+        for k in range(len(x)):
+            if x[k] > 0.5:
+                out[k] = x[k] * k
+                rows[k] = x[:2] * k
+        return out, rows
+
+    fast = fwdad.jit(f, backend="numpy")
+    for x in (X, Y):
+        found, expected = fast(x), f(x)
+        assert found[0] == expected[0]
+        for a, b in zip(found[1], expected[1], strict=True):
+            assert (a is None) is (b is None)
+            assert a is None or np.array_equal(a, b)
+
+
+@pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
+def test_none_beside_other_lists():
+    def f(x):
+        out, T = [None] * 9, []
+        for k in range(9):
+            if k % 2:
+                out[k] = x[k]
+        both = out + [x[0]]
+        for k in range(9):
+            T.append([x[k]])
+        T[3] = out[1:4:2]
+        return both, T[3], out[:2], list(out)
+
+    assert fwdad.jit(f, backend="numpy")(X) == f(X)
+
+
 @pytest.mark.filterwarnings("ignore:.*this loop is unrolled")
 def test_other_lengths_are_other_tapes():
     fast = fwdad.jit(stages, backend="numpy")

@@ -72,6 +72,13 @@ class _Run(Run):
             raise UntraceableError(message, self._tracer.position.location())
         return super().lists(y, counts, python=python)
 
+    def with_none(self, items: Any, there: Any) -> Any:
+        """Refuse lists with None that values decide on."""
+        if isinstance(items, Items) or type(there) is Symbol:
+            message = "a list of another function in which values decide what is None is not traced"
+            raise UntraceableError(message, self._tracer.position.location())
+        return super().with_none(items, there)
+
     def tuples(self, kind: type, columns: list[Any]) -> Any:
         """A list of tuples, whose length may be unknown."""
         if not any(isinstance(column, Items) for column in columns):

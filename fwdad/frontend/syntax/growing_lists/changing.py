@@ -299,12 +299,34 @@ class Stored(Changing):
 
     def rows(self) -> Symbol:
         """The items as they are now, as an array that nobody may write into."""
-        recorder, first = self.tracer.recorder, slice(None, self.length())
-        if self._there is not None:
-            all_there = recorder.apply(np.all, (recorder.load(self._there, first),), {})
-            recorder.check(all_there, TypeError, ("an item of a list is None",))
-        rows: Symbol = recorder.apply(np.ndarray.copy, (recorder.load(self.whole(), first),), {})
-        return rows
+        if self.holds_none:
+            self.refused("this use, where items may be None, of")
+        return self._first(self.whole())
+
+    def _first(self, memory: Symbol) -> Symbol:
+        recorder = self.tracer.recorder
+        part = recorder.load(memory, slice(None, self.length()))
+        first: Symbol = recorder.apply(np.ndarray.copy, (part,), {})
+        return first
+
+    def array(self) -> Symbol:
+        """``np.array`` of the list, which raises where NumPy makes objects of None."""
+        if self._there is None:
+            return super().array()
+        recorder = self.tracer.recorder
+        whole, there = self.with_none()
+        all_there = recorder.apply(np.all, (there,), {})
+        recorder.check(all_there, TypeError, ("an item of a list is None",))
+        return whole
+
+    def with_none(self) -> tuple[Symbol, Symbol]:
+        """The items, and which of them are not None."""
+        return self._first(self.whole()), self._first(self._there)
+
+    @property
+    def holds_none(self) -> bool:
+        """Whether some items may be None."""
+        return self._there is not None
 
     def at(self, place: Any) -> Any:
         """The item at an index that is in bounds."""
@@ -316,18 +338,6 @@ class Stored(Changing):
     def value_at(self, place: Any) -> Any:
         """The item at an index that is in bounds, if it is not None."""
         return super().at(place)
-
-    def item(self, index: Any) -> Any:
-        """The item at an index, or the items of a slice."""
-        if isinstance(index, slice) and self._there is not None:
-            self.refused("a slice, where items may be None, of")
-        return super().item(index)
-
-    def copied(self) -> Items:
-        """A list of the same items."""
-        if self._there is not None:
-            self.refused("a copy, where items may be None, of")
-        return super().copied()
 
     def stores_none(self, k: Any, x: Any) -> bool:
         """Note whether there is None at a place from now on; returns whether there is."""

@@ -104,6 +104,11 @@ class Items(Refusing, Mergeable):
     merged = False  # whether it stands for one list or another
 
     @property
+    def holds_none(self) -> bool:
+        """Whether some items may be None."""
+        return False
+
+    @property
     def alone(self) -> bool:
         """Whether nothing else stands for this list."""
         return not self.merged

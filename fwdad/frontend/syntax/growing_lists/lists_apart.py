@@ -136,7 +136,7 @@ class ListOfLists(Changing):
         after = binary_add(self.tracer, used, 1)
         self.check_fits(after, self.room, root(self.place))
         named = are_shared(self.tracer, [x])
-        if named and not (type(x) is Stored and not x.is_handed):
+        if named and not (type(x) is Stored and x.alone):
             self._ask(x)
         if type(x) is list and not x:
             numbers, count = None, 0

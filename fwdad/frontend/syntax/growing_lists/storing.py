@@ -77,7 +77,7 @@ def stored_list(tracer: Tracer, items: Any, place: Any, known: Any, held: Any = 
     if known is None:
         begin_with_arrays(tracer, place, first)
     if isinstance(items, Items):
-        count, rows = items.length(), items.array()
+        count, rows = items.length(), items.copied().array()
         if rows.type.ndim > 1:
             raise ListGrows(place, item_type(tracer, items.at(0)))
         wide: Any = Number(rows.dtype, python=items.python)

@@ -182,7 +182,7 @@ def rows_of(tracer: Tracer, x: Any) -> tuple[Symbol, Number]:
     if isinstance(x, Items):
         if x.arrays or isinstance(x, Tuples):
             x.refused("changing, at a place that is known at run time only,")
-        return x.array(), Number(x.rows().dtype, python=x.python)
+        return x.copied().array(), Number(x.rows().dtype, python=x.python)
     if any(isinstance(item, Items) for item in x):
         parts = [rows_of(tracer, item) for item in x]
         first, wide = parts[0][0], _joined_types([t for _, t in parts])
@@ -215,7 +215,7 @@ def are_shared(tracer: Tracer, lists: list[Any]) -> bool:
     """Whether one of some lists may have another name."""
     ids = set(map(id, lists))
     journal = tracer.recorder.journal
-    if len(ids) < len(lists) or any(map(_is_on_table, lists)):
+    if len(ids) < len(lists) or any(isinstance(x, Items) and not x.alone for x in lists):
         return True
     if any(type(x) is list and not journal.is_own(x) for x in lists):
         return True
@@ -229,8 +229,3 @@ def are_shared(tracer: Tracer, lists: list[Any]) -> bool:
         elif isinstance(x, (Maybe, Optional)):
             waiting.append(x.value)
     return False
-
-
-def _is_on_table(x: Any) -> bool:
-    """Whether a list is one of a table's."""
-    return isinstance(x, Changing) and isinstance(x.place, tuple) and x.place[-1] == "row"
