@@ -123,7 +123,7 @@ def triple_frule(primals, tangents, **options):
         (fwdad.jit(lambda x: 3 * x), "function of your own"),
         (ctypes.CDLL(None).abs, "function of your own"),
     ],
-    ids=str,
+    ids=lambda x: x if isinstance(x, str) else type(x).__name__,
 )
 def test_what_is_looked_into_takes_no_rule(f, hint):
     for register in (
